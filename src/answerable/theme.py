@@ -1,6 +1,6 @@
 """One look for every figure: named colours, named mark styles and ranges of seven steps, all from ``theme.json``.
 
-A figure names no colour of its own. It draws its marks in a named style (``mark_point(style=style("estimate"))``), takes
+A figure names no colour of its own. It draws marks in a named style (``mark_point(style=style("estimate"))``), takes
 a heat or a signed scale from :func:`steps`, and a colour that no style has from :func:`colour`, always the light one:
 whoever renders the figure replaces each light colour by its token, so that one drawing serves a light page, a dark page
 and paper.
