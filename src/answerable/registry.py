@@ -1,0 +1,71 @@
+"""The catalogue of questions: ours by name, other people's through the entry-point group ``answerable.questions``."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from importlib.metadata import EntryPoint, entry_points
+
+from answerable import terminal
+from answerable.errors import AnswerableError, BadInput, unknown
+from answerable.question import Question
+
+QUESTIONS = {
+    "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
+}
+
+
+def questions() -> list[str]:
+    """Every question that can be asked: ours first, then the plug-ins' under their package's name."""
+    return [*QUESTIONS, *sorted(_plug_ins())]
+
+
+def find(name: str) -> type[Question]:
+    """The question of that name.
+
+    Raises
+    ------
+    UnknownName : there is none; names the nearest one
+    BadInput : a plug-in that cannot be loaded
+    """
+    if name in QUESTIONS:
+        return _load(QUESTIONS[name])
+    plug_in = _plug_ins().get(name)
+    if plug_in is None:
+        raise unknown("question", name, questions(), where="questions")
+    return _load_plug_in(name, plug_in)
+
+
+def catalogue() -> list[type[Question]]:
+    """Every question that can be loaded; a broken plug-in is told in one line and left out."""
+    found = []
+    for name in questions():
+        try:
+            found.append(find(name))
+        except AnswerableError as error:
+            terminal.warn(str(error))
+    return found
+
+
+@functools.cache
+def _plug_ins() -> dict[str, EntryPoint]:
+    """Entry points by ``package/name``; a plug-in's name carries its package, so that it can never stand for one of ours."""
+    return {f"{entry.dist.name if entry.dist else 'unknown'}/{entry.name}": entry for entry in entry_points(group="answerable.questions")}
+
+
+@functools.cache
+def _load(path: str) -> type[Question]:
+    module, _, attribute = path.partition(":")
+    question: type[Question] = getattr(importlib.import_module(module), attribute)
+    return question
+
+
+@functools.cache
+def _load_plug_in(name: str, entry: EntryPoint) -> type[Question]:
+    try:
+        question = entry.load()
+    except Exception as error:  # other people's code may raise anything
+        raise BadInput(f"it cannot be loaded ({type(error).__name__}: {error})", where=f"plug-in {name}", mend="mend or uninstall it") from error
+    if not (isinstance(question, type) and issubclass(question, Question)):
+        raise BadInput(f"{entry.value} is not a Question", where=f"plug-in {name}", mend="derive it from answerable.Question")
+    return question

@@ -1,0 +1,287 @@
+"""The answer store: one folder per answer, named by its key, on a disk or at any fsspec address.
+
+    answers/4f/4f2a.../    a saved answer: there whole or not at all
+    unfinished/4f2a.../    finished units of an answer that is not finished
+    journal.jsonl          every run the store has seen, also failed and discarded ones; each line carries the hash of the one before
+
+A stored answer is served only after every file of it was checked against its SHA-256; a damaged one is told, taken out and asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Literal, Protocol
+
+from answerable import atomic, terminal, verification
+from answerable.answer import Answer
+from answerable.errors import CannotRead, CannotWrite, DamagedAnswer, unknown
+from answerable.secrets import redacted
+
+Event = Literal["answered", "served", "failed", "discarded"]
+
+
+class Folders(Protocol):
+    """Where the folders of answers stand."""
+
+    def read(self, key: str) -> dict[str, bytes] | None: ...
+    def write(self, key: str, files: Mapping[str, bytes]) -> None: ...
+    def remove(self, key: str) -> None: ...
+    def journal(self) -> bytes: ...
+    def append(self, line_after: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the journal."""
+
+    time: str
+    event: Event
+    key: str
+    question: str
+    seed: int | None
+    note: str
+
+
+class Store:
+    """Answers by key.
+
+    Parameters
+    ----------
+    address : folder, or any fsspec address (``s3://bucket/answers``)
+    """
+
+    def __init__(self, address: str | Path) -> None:
+        self.address = str(address)
+        self._folders: Folders = _Remote(self.address) if "://" in self.address else _Local(Path(address))
+
+    def get(self, key: str) -> Answer | None:
+        """The stored answer, checked; None where there is none, or where it was damaged (told in one line, and taken out)."""
+        try:
+            files = self._folders.read(key)
+            if files is None:
+                return None
+            answer = Answer.from_files(files, where=self.address)
+            if answer.provenance.key != key:
+                raise DamagedAnswer(f"the answer stored under {key[:8]} has key {answer.provenance.key[:8]}", where=self.address)
+            return answer
+        except DamagedAnswer as error:
+            terminal.warn(f"{error.problem} in stored answer {key[:8]}; it is asked again")
+            with contextlib.suppress(CannotWrite):
+                self._folders.remove(key)
+                self.note("discarded", key, error.where, None, error.problem)
+            return None
+
+    def put(self, answer: Answer) -> None:
+        """Store an answer under its key. A store that cannot be written is told in one line; the answer is not lost with it."""
+        try:
+            self._folders.write(answer.provenance.key, answer.files())
+            self.note("answered", answer.provenance.key, answer.question, answer.provenance.seed, answer.summary)
+        except CannotWrite as error:
+            terminal.warn(f"the answer is not stored: {error}")
+
+    def note(self, event: Event, key: str, question: str, seed: int | None, note: str) -> None:
+        """Add a line to the journal."""
+
+        def line_after(last: bytes) -> bytes:
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                "event": event,
+                "key": key,
+                "question": question,
+                "seed": seed,
+                "note": redacted(note)[:200],
+                "previous": hashlib.sha256(last).hexdigest(),
+            }
+            return json.dumps(line).encode("ascii")
+
+        self._folders.append(line_after)
+
+    def journal(self) -> list[Entry]:
+        """Every line of the journal, oldest first.
+
+        Raises
+        ------
+        DamagedAnswer : a line was changed, removed or added
+        """
+        entries, last = [], b""
+        for number, line in enumerate(self._folders.journal().splitlines(), 1):
+            try:
+                document = json.loads(line)
+                if document.pop("previous") != hashlib.sha256(last).hexdigest():
+                    raise ValueError("its hash does not follow from the line before")
+                entries.append(Entry(**document))
+            except (ValueError, TypeError, KeyError) as error:
+                raise DamagedAnswer(f"line {number} was changed, or a line before it removed ({error})", where=f"{self.address}, journal") from None
+            last = line
+        return entries
+
+    def answers(self) -> list[Answer]:
+        """Every answer that is here, in the order they were made."""
+        keys = dict.fromkeys(entry.key for entry in self.journal() if entry.event == "answered")
+        return [answer for key in keys if (answer := self.get(key))]
+
+    def find(self, prefix: str) -> str:
+        """The one key that begins with ``prefix``."""
+        keys = sorted({entry.key for entry in self.journal() if entry.key.startswith(prefix)})
+        if len(keys) != 1:
+            if keys:
+                raise CannotRead(f"{len(keys)} answers begin with {prefix}", where=self.address, mend="give more of the key")
+            raise unknown("answer", prefix, [], where=self.address)
+        return keys[0]
+
+    def folder(self, key: str) -> Path | None:
+        """The folder of a stored answer on this disk; None for a remote store or an answer that is not there."""
+        return self._folders.folder(key) if isinstance(self._folders, _Local) else None
+
+    def checkpoints(self, key: str) -> Path | None:
+        """Folder for the finished units of an answer; None where the store is remote or cannot be written."""
+        return self._folders.unfinished(key) if isinstance(self._folders, _Local) else None
+
+    def finish(self, key: str) -> None:
+        """Forget the finished units of an answer that is stored."""
+        if isinstance(self._folders, _Local):
+            shutil.rmtree(self._folders.root / "unfinished" / key, ignore_errors=True)
+
+    def remove(self, key: str, reason: str) -> None:
+        """Take an answer out; the journal keeps that it was there."""
+        self._folders.remove(key)
+        self.note("discarded", key, "", None, reason)
+
+
+class _Local:
+    """Folders on a disk: written beside and renamed into place."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def folder(self, key: str) -> Path | None:
+        path = self._place(key)
+        return path if path.is_dir() else None
+
+    def _place(self, key: str) -> Path:
+        return self.root / "answers" / key[:2] / key
+
+    def read(self, key: str) -> dict[str, bytes] | None:
+        if not self._place(key).is_dir():
+            return None
+        if not (self._place(key) / "manifest.json").is_file():
+            raise DamagedAnswer("manifest.json is missing", where=str(self._place(key)))
+        return verification.checked_files(self._place(key))
+
+    def write(self, key: str, files: Mapping[str, bytes]) -> None:
+        atomic.sweep(self._place(key).parent)
+        atomic.write_folder(self._place(key), files)
+
+    def remove(self, key: str) -> None:
+        with atomic.failing_in_one_line(self._place(key)), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._place(key))
+
+    def unfinished(self, key: str) -> Path | None:
+        path = self.root / "unfinished" / key
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return None
+        return path if os.access(path, os.W_OK) else None
+
+    def journal(self) -> bytes:
+        try:
+            return (self.root / "journal.jsonl").read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise CannotRead((error.strerror or "cannot be read").lower(), where=f"{self.root}, journal", mend="check the permissions") from error
+
+    def append(self, line_after: Any) -> None:
+        path = self.root / "journal.jsonl"
+        with atomic.failing_in_one_line(path):
+            self.root.mkdir(parents=True, exist_ok=True)
+            with path.open("a+b", buffering=0) as file, _locked(file):
+                last, torn = _last_line(file)
+                atomic.step()
+                file.write((b"\n" if torn else b"") + line_after(last) + b"\n")
+                atomic.step()
+
+
+class _Remote:
+    """Folders at an fsspec address: there is no rename there, so that the manifest is written last and a folder without one is no answer."""
+
+    def __init__(self, address: str) -> None:
+        import fsspec
+
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(address)
+        except (ImportError, ValueError) as error:
+            raise CannotWrite(str(error), where=redacted(address), mend="install what this kind of address needs") from error
+
+    def _place(self, key: str) -> str:
+        return f"{self._root}/answers/{key[:2]}/{key}"
+
+    def read(self, key: str) -> dict[str, bytes] | None:
+        place = self._place(key)
+        if not self._files.exists(f"{place}/manifest.json"):
+            return None
+        self._files.invalidate_cache()
+        found = {path[path.index(place.lstrip("/")) + len(place.lstrip("/")) + 1 :]: self._files.cat_file(path) for path in self._files.find(place)}
+        return verification.checked(found, where=place)
+
+    def write(self, key: str, files: Mapping[str, bytes]) -> None:
+        with atomic.failing_in_one_line(Path(self._place(key))):
+            for name, content in files.items():  # the manifest is the last of them
+                atomic.step()
+                self._files.makedirs(f"{self._place(key)}/{name}".rpartition("/")[0], exist_ok=True)
+                self._files.pipe_file(f"{self._place(key)}/{name}", content)
+
+    def remove(self, key: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._place(key)}/manifest.json")
+            self._files.rm(self._place(key), recursive=True)
+
+    def journal(self) -> bytes:
+        # Object stores cannot append: each line is an object of its own, in the order of their names.
+        lines = sorted(path for path in self._files.find(f"{self._root}/journal"))
+        return b"\n".join(self._files.cat_file(path) for path in lines)
+
+    def append(self, line_after: Any) -> None:
+        existing = sorted(self._files.find(f"{self._root}/journal"))
+        last = self._files.cat_file(existing[-1]) if existing else b""
+        name = f"{len(existing):09d}-{os.urandom(4).hex()}.json"
+        with atomic.failing_in_one_line(Path(f"{self._root}/journal")):
+            self._files.makedirs(f"{self._root}/journal", exist_ok=True)
+            self._files.pipe_file(f"{self._root}/journal/{name}", line_after(last))
+
+
+@contextlib.contextmanager
+def _locked(file: IO[bytes]) -> Iterator[None]:
+    """Hold the file against other processes; the lock ends with the process, so that none is ever stale."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _last_line(file: IO[bytes]) -> tuple[bytes, bool]:
+    """The last line without its break, and whether the break is missing (a writer was killed inside the line)."""
+    end = file.seek(0, io.SEEK_END)
+    file.seek(max(0, end - 65536))
+    tail = file.read()
+    lines = tail.split(b"\n")
+    torn = bool(lines[-1])
+    return (lines[-1] if torn else lines[-2] if len(lines) > 1 else b""), torn
+
+
