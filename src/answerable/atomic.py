@@ -1,6 +1,7 @@
 """Writing that is whole or absent: everything is written beside its place and renamed into it.
 
-Nothing is synced: a power cut may lose the newest files or damage them, and every reader checks their SHA-256 before it believes them.
+Nothing is synced: a power cut may lose the newest files or damage them, and every reader checks their SHA-256 before
+it believes them.
 What a kill leaves behind has a name of its own (``.name.<random>.partial``) and blocks nobody.
 
 ``ANSWERABLE_STOP_AT=n`` stops the process with SIGKILL at the n-th step of writing. It is how the tests show that every

@@ -1,6 +1,7 @@
 """The command line: ``answerable questions | ask | dossier | report | convert``.
 
-Flags come from each question's fields; nothing is described twice. Exit codes: 0 all is well, 1 something does not hold, 2 it could not run.
+Flags come from each question's fields; nothing is described twice. Exit codes: 0 all is well, 1 something does not
+hold, 2 it could not run.
 """
 
 from __future__ import annotations
@@ -52,11 +53,17 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("ANSWERABLE_TRACEBACK"):
             raise
-        terminal.fail(f"this should not have happened ({type(error).__name__}: {error}); set ANSWERABLE_TRACEBACK=1 to see where, and please report it")
+        terminal.fail(
+            f"this should not have happened ({type(error).__name__}: {error}); "
+            "set ANSWERABLE_TRACEBACK=1 to see where, and please report it"
+        )
     return 2
 
 
-Store = Annotated[str | None, Parameter(help="Folder or fsspec address of the answer store; ANSWERABLE_STORE or the user's own by default.")]
+Store = Annotated[
+    str | None,
+    Parameter(help="Folder or fsspec address of the answer store; ANSWERABLE_STORE or the user's own by default."),
+]
 Fresh = Annotated[bool, Parameter(help="Ask again also what is in the store.", negative="")]
 Engine = Annotated[str, Parameter(help="local, ray or ray://HOST:PORT.")]
 Workers = Annotated[int | None, Parameter(help="Processes at most; all cores by default. Never changes an answer.")]
@@ -89,7 +96,9 @@ def questions(
     elif name:
         _describe(registry.find(name))
     else:
-        terminal.show_table(["question", "in plain words"], [[kind.name, kind.in_plain_words()] for kind in registry.catalogue()])
+        terminal.show_table(
+            ["question", "in plain words"], [[kind.name, kind.in_plain_words()] for kind in registry.catalogue()]
+        )
     return 0
 
 
@@ -103,7 +112,9 @@ def dossier(
     /,
     *,
     report: Annotated[Path | None, Parameter(help="Write the report here, one HTML file.")] = None,
-    only: Annotated[str | None, Parameter(help="Ask only those whose name fits this pattern (* and ? as in a shell).")] = None,
+    only: Annotated[
+        str | None, Parameter(help="Ask only those whose name fits this pattern (* and ? as in a shell).")
+    ] = None,
     fresh: Fresh = False,
     store: Store = None,
     engine: Engine = "local",
@@ -163,9 +174,11 @@ def convert(
     file: Path,
     /,
     *,
-    to: Annotated[Path | None, Parameter(help="Where the safetensors file goes; beside the checkpoint by default.")] = None,
+    to: Annotated[
+        Path | None, Parameter(help="Where the safetensors file goes; beside the checkpoint by default.")
+    ] = None,
 ) -> int:
-    """Turn a checkpoint that holds only tensors (.pt, .pth, .bin) into safetensors, in a process of limited time and memory.
+    """Turn a checkpoint of tensors alone (.pt, .pth, .bin) into safetensors, in a process of limited time and memory.
 
     Parameters
     ----------
@@ -206,16 +219,22 @@ def _asking(kind: Any) -> Callable[..., int]:
         workers: Workers = None,
         store: Store = None,
         fresh: Fresh = False,
-        as_json: Annotated[bool, Parameter(name="--json", help="Print answer.json instead of words.", negative="")] = False,
+        as_json: Annotated[
+            bool, Parameter(name="--json", help="Print answer.json instead of words.", negative="")
+        ] = False,
         save: Annotated[Path | None, Parameter(help="Save the answer as this folder.")] = None,
-        open_report: Annotated[bool, Parameter(name="--open", help="Write a report and open it in the browser.", negative="")] = False,
+        open_report: Annotated[
+            bool, Parameter(name="--open", help="Write a report and open it in the browser.", negative="")
+        ] = False,
         **given: Any,
     ) -> int:
         from answerable import asking
 
         terminal.status(kind.in_plain_words())
         settings = asking.Settings(seed, _store(store), fresh, engine, workers, threads, device)
-        answer = asking.answer_to(asking.prepared(kind.name, {name: value for name, value in given.items() if value is not None}), settings)
+        answer = asking.answer_to(
+            asking.prepared(kind.name, {name: value for name, value in given.items() if value is not None}), settings
+        )
         if save is not None:
             answer.save(save)
         if as_json:
@@ -238,7 +257,14 @@ def _asking(kind: Any) -> Callable[..., int]:
 def _flag(name: str, field: Any) -> inspect.Parameter:
     from answerable.question import bounds_of, is_text, unit_of
 
-    said = [part for part in (unit_of(field), bounds_of(field) if not get_args(field.annotation) or get_origin(field.annotation) is not Literal else "") if part]
+    said = [
+        part
+        for part in (
+            unit_of(field),
+            bounds_of(field) if not get_args(field.annotation) or get_origin(field.annotation) is not Literal else "",
+        )
+        if part
+    ]
     if not field.is_required() and field.default is not None:
         said.append(f"default {field.default}")
     if is_text(field):
@@ -283,7 +309,13 @@ def _describe(kind: Any) -> None:
     if rest:
         terminal.show(f"{rest}\n")
     rows = [
-        [name, unit_of(field), "required" if field.is_required() else str(field.default), bounds_of(field), field.description or ""]
+        [
+            name,
+            unit_of(field),
+            "required" if field.is_required() else str(field.default),
+            bounds_of(field),
+            field.description or "",
+        ]
         for name, field in kind.model_fields.items()
     ]
     terminal.show_table(["field", "unit", "default", "bounds", "what it is"], rows)
@@ -298,11 +330,16 @@ def _show_answer(answer: Any) -> None:
 
     terminal.show(answer.summary)
     if answer.verdict:
-        terminal.show(f"verdict: {answer.verdict.word}" + (f" - {answer.verdict.reason}" if answer.verdict.reason else ""))
+        terminal.show(
+            f"verdict: {answer.verdict.word}" + (f" - {answer.verdict.reason}" if answer.verdict.reason else "")
+        )
     if answer.void:
         terminal.show(f"void: {answer.void}")
     terminal.show()
-    terminal.show_table(["number", "value", "how"], [[metric.label or name, metric_words(metric), metric.method] for name, metric in answer.metrics.items()])
+    terminal.show_table(
+        ["number", "value", "how"],
+        [[metric.label or name, metric_words(metric), metric.method] for name, metric in answer.metrics.items()],
+    )
     for name, table in answer.tables.items():
         terminal.show(f"\n{name}: {table.title}")
         shown = table.frame.head(20)
@@ -344,10 +381,16 @@ def _answers(source: str) -> list[Any]:
     if "://" in source or (folder / "journal.jsonl").is_file():
         answers = Store(source).answers()
     else:
-        manifests = [folder / "manifest.json"] if (folder / "manifest.json").is_file() else sorted(folder.glob("*/manifest.json"))
+        manifests = (
+            [folder / "manifest.json"]
+            if (folder / "manifest.json").is_file()
+            else sorted(folder.glob("*/manifest.json"))
+        )
         answers = [Answer.load(manifest.parent) for manifest in manifests]
     if not answers:
-        raise CannotRead("no answer is saved there", where=source, mend="name a saved answer, a folder of them, or a store")
+        raise CannotRead(
+            "no answer is saved there", where=source, mend="name a saved answer, a folder of them, or a store"
+        )
     return answers
 
 

@@ -9,7 +9,8 @@
     text = "The capital of France is"
     expect = ["metrics.total_flow > 1"]
 
-The whole file is checked before anything is computed. Every answer goes into the store as it is made, so that a dossier that was
+The whole file is checked before anything is computed. Every answer goes into the store as it is made, so that a
+dossier that was
 killed goes on where it stopped.
 """
 
@@ -68,7 +69,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class Asked:
-    """What became of an ask: its answer or the line that says why there is none, and the outcome of each expectation."""
+    """What became of an ask: its answer or the line that says why there is none, and the outcome of each
+    expectation.
+    """
 
     ask: Ask
     answer: Answer | None
@@ -91,9 +94,19 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0: at least one expectation was checked and all hold; 1: some do not; 2: some could not be checked, or there is none."""
-        judged = [(expected, outcome) for one in self.asked for expected, outcome in zip(one.ask.expect, one.outcomes, strict=True)]
-        if not judged or any(one.error for one in self.asked) or any(outcome.word == "not run" for _, outcome in judged):
+        """0: at least one expectation was checked and all hold; 1: some do not; 2: some could not be checked, or
+        there is none.
+        """
+        judged = [
+            (expected, outcome)
+            for one in self.asked
+            for expected, outcome in zip(one.ask.expect, one.outcomes, strict=True)
+        ]
+        if (
+            not judged
+            or any(one.error for one in self.asked)
+            or any(outcome.word == "not run" for _, outcome in judged)
+        ):
             return 2
         return int(any(self._counts_against(expected, outcome) for expected, outcome in judged))
 
@@ -138,7 +151,9 @@ class Dossier:
         return cls.from_mapping(_toml(file), where=file.name, folder=file.parent, path=str(path))
 
     @classmethod
-    def from_mapping(cls, document: Mapping[str, Any], *, where: str = "dossier", folder: Path | None = None, path: str = "") -> Dossier:
+    def from_mapping(
+        cls, document: Mapping[str, Any], *, where: str = "dossier", folder: Path | None = None, path: str = ""
+    ) -> Dossier:
         """A dossier from what its TOML says."""
         _check_keys(document, KEYS, where)
         title = _text(document, "title", where, default=Path(where).stem)
@@ -149,7 +164,9 @@ class Dossier:
         if not asks:
             raise BadDossier("it asks nothing", where=where, mend="add an [[ask]]")
         if len(asks) > MOST_ASKS:
-            raise BadDossier(f"it has {len(asks)} asks", where=where, mend=f"split it; at most {MOST_ASKS} stand in one")
+            raise BadDossier(
+                f"it has {len(asks)} asks", where=where, mend=f"split it; at most {MOST_ASKS} stand in one"
+            )
         read = tuple(_ask(entry, i, where, folder, seed) for i, entry in enumerate(asks, 1))
         return cls(
             title=title,
@@ -175,7 +192,9 @@ class Dossier:
         return replace(self, asks=kept)
 
     def run(self, settings: asking.Settings | None = None) -> Result:
-        """Ask what is not in the store yet, and check every expectation. An ask that cannot run does not stop the others."""
+        """Ask what is not in the store yet, and check every expectation. An ask that cannot run does not stop the
+        others.
+        """
         settings = replace(settings or asking.Settings(), threads=self.threads)
         with terminal.progress(self.title, len(self.asks)) as advance:
             asked = []
@@ -220,7 +239,11 @@ def _ask(entry: Mapping[str, Any], number: int, where: str, folder: Path | None,
         raise error.within(place) from None
     seed = seed if own_seed is None else own_seed
     if question.chance and seed is None:
-        raise BadDossier("its answer depends on chance and no seed is set", where=place, mend="set seed = 0 at the top of the dossier")
+        raise BadDossier(
+            "its answer depends on chance and no seed is set",
+            where=place,
+            mend="set seed = 0 at the top of the dossier",
+        )
     expect = tuple(_expected(item, place) for item in _list(entry.get("expect", []), place))
     return Ask(_text(entry, "name", place, default=""), question, expect, place, seed)
 
@@ -229,7 +252,11 @@ def _expected(item: object, place: str) -> Expected:
     if isinstance(item, str):
         item = {"that": item}
     if not isinstance(item, dict):
-        raise BadDossier(f"an expectation is {type(item).__name__}", where=place, mend='write it as text, or as { that = "...", why = "..." }')
+        raise BadDossier(
+            f"an expectation is {type(item).__name__}",
+            where=place,
+            mend='write it as text, or as { that = "...", why = "..." }',
+        )
     _check_keys(item, EXPECT_KEYS, f"{place}, expect")
     try:
         expectation = parse(_text(item, "that", place))
@@ -240,7 +267,9 @@ def _expected(item: object, place: str) -> Expected:
 
 
 def _with_own_names(asks: tuple[Ask, ...], where: str) -> tuple[Ask, ...]:
-    """The asks, each with a name of its own: the one it was given, else its question's, numbered where that is asked more than once."""
+    """The asks, each with a name of its own: the one it was given, else its question's, numbered where that is asked
+    more than once.
+    """
     given = Counter(ask.name for ask in asks if ask.name)
     twice = next((name for name, count in given.items() if count > 1), None)
     if twice:
@@ -251,7 +280,11 @@ def _with_own_names(asks: tuple[Ask, ...], where: str) -> tuple[Ask, ...]:
         name = ask.name
         while not name or (not ask.name and name in taken):
             numbers[ask.question.name] += 1
-            name = ask.question.name if unnamed[ask.question.name] == 1 and not name else f"{ask.question.name}-{numbers[ask.question.name]}"
+            name = (
+                ask.question.name
+                if unnamed[ask.question.name] == 1 and not name
+                else f"{ask.question.name}-{numbers[ask.question.name]}"
+            )
         taken.add(name)
         named.append(replace(ask, name=name))
     return tuple(named)
@@ -261,7 +294,11 @@ def _toml(file: Path) -> dict[str, Any]:
     try:
         content = file.read_bytes()
     except OSError as error:
-        reason = "there is no such dossier" if isinstance(error, FileNotFoundError) else (error.strerror or "it cannot be read").lower()
+        reason = (
+            "there is no such dossier"
+            if isinstance(error, FileNotFoundError)
+            else (error.strerror or "it cannot be read").lower()
+        )
         raise CannotRead(reason, where=str(file), mend="name a TOML file") from error
     if len(content) > LARGEST:
         raise CannotRead(f"it holds {len(content)} bytes", where=str(file), mend=f"a dossier holds at most {LARGEST}")

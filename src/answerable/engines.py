@@ -1,4 +1,6 @@
-"""Where units of work run: in this process, on all cores (joblib, fresh loky workers), or on a Ray cluster (joblib's Ray backend)."""
+"""Where units of work run: in this process, on all cores (joblib, fresh loky workers), or on a Ray cluster (joblib's
+Ray backend).
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,24 @@ def check(engine: str) -> str:
     return address
 
 
-def unordered(run: Run, function: Callable[[Item], Result], items: Sequence[Item], todo: Sequence[int]) -> Iterator[tuple[int, Result]]:
+def unordered(
+    run: Run, function: Callable[[Item], Result], items: Sequence[Item], todo: Sequence[int]
+) -> Iterator[tuple[int, Result]]:
     """``(i, function(items[i]))`` for every ``i`` of ``todo``, as they are finished."""
     if run.engine == "local" and (run.workers == 1 or len(todo) <= 1):
         return ((i, _pinned(function, items[i], run.threads)) for i in todo)
     return _parallel(run, function, items, todo)
 
 
-def _parallel(run: Run, function: Callable[[Item], Result], items: Sequence[Item], todo: Sequence[int]) -> Iterator[tuple[int, Result]]:
+def _parallel(
+    run: Run, function: Callable[[Item], Result], items: Sequence[Item], todo: Sequence[int]
+) -> Iterator[tuple[int, Result]]:
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config(**_backend(run)):
-        yield from Parallel(n_jobs=run.workers, return_as="generator_unordered")(delayed(_unit)(function, i, items[i], run.threads) for i in todo)
+        yield from Parallel(n_jobs=run.workers, return_as="generator_unordered")(
+            delayed(_unit)(function, i, items[i], run.threads) for i in todo
+        )
 
 
 def _backend(run: Run) -> dict[str, Any]:
@@ -49,7 +57,9 @@ def _backend(run: Run) -> dict[str, Any]:
 
 
 def _start_ray(address: str, workers: int) -> None:
-    """Join the cluster at ``address``, or start one of our own that listens on loopback alone and shows no dashboard."""
+    """Join the cluster at ``address``, or start one of our own that listens on loopback alone and shows no
+    dashboard.
+    """
     try:
         import ray
         from ray.util.joblib import register_ray

@@ -1,6 +1,7 @@
 """An answer's key: the SHA-256 of all that can change it, and of nothing else.
 
-Question, the sources of the code that answers it, every parameter, the digest of each subject's content, seed, threads, device, and the
+Question, the sources of the code that answers it, every parameter, the digest of each subject's content, seed,
+threads, device, and the
 versions of the numerical packages that code imports. Names, paths and dates of files are no part of it.
 """
 
@@ -20,13 +21,23 @@ from answerable import subjects
 from answerable.answer import Provenance, encode
 from answerable.question import Question
 
-NUMERICAL = {"numpy": "numpy", "scipy": "scipy", "numba": "numba", "torch": "torch", "transformers": "transformers", "sklearn": "scikit-learn"}
-# The core itself is left out, but for the two root modules whose code shows in an answer: a new flag of the command line changes no answer.
+NUMERICAL = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "numba": "numba",
+    "torch": "torch",
+    "transformers": "transformers",
+    "sklearn": "scikit-learn",
+}
+# The core itself is left out, but for the two root modules whose code shows in an answer: a new flag of the command
+# line changes no answer.
 COUNTED_AT_ROOT = frozenset({"answerable.compiled", "answerable.theme"})
 
 
 def provenance_of(question: Question, *, seed: int | None, threads: int, device: str) -> Provenance | None:
-    """What the answer's key is made of, with the key; None when a live subject has no digest, so that the answer cannot be stored."""
+    """What the answer's key is made of, with the key; None when a live subject has no digest, so that the answer
+    cannot be stored.
+    """
     parameters = question.model_dump(mode="json", exclude=set(question.subject_fields()))
     for name, kind in question.subject_fields().items():
         value = getattr(question, name)
@@ -39,14 +50,16 @@ def provenance_of(question: Question, *, seed: int | None, threads: int, device:
         parameters[name] = {"subject": kind, "digest": digest}
     sources, imported = sources_of(type(question).__module__, tuple(sorted(set(question.subject_fields().values()))))
     packages = {name: found for name in sorted(imported) if (found := _version(NUMERICAL[name]))}
-    made = Provenance(type(question).name, "", sources, dict(sorted(parameters.items())), seed, threads, device, packages)
+    made = Provenance(
+        type(question).name, "", sources, dict(sorted(parameters.items())), seed, threads, device, packages
+    )
     text = json.dumps(encode(asdict(made)), sort_keys=True, allow_nan=False)
     return Provenance(**{**asdict(made), "key": hashlib.sha256(text.encode()).hexdigest()})
 
 
 @functools.cache
 def sources_of(module: str, kinds: tuple[str, ...] = ()) -> tuple[str, frozenset[str]]:
-    """SHA-256 over the module and all first-party modules it imports, also inside functions, and the numerical packages they import.
+    """SHA-256 over a module and all first-party modules it imports, and the numerical packages they import.
 
     Parameters
     ----------
@@ -75,11 +88,15 @@ def sources_of(module: str, kinds: tuple[str, ...] = ()) -> tuple[str, frozenset
 
 def _counts(name: str) -> bool:
     parts = name.split(".")
-    return parts[0] != "answerable" or len(parts) > 2 or name in COUNTED_AT_ROOT or (_is_package(name) and len(parts) == 2)
+    return (
+        parts[0] != "answerable" or len(parts) > 2 or name in COUNTED_AT_ROOT or (_is_package(name) and len(parts) == 2)
+    )
 
 
 def _imports(content: bytes, module: str, *, is_package: bool) -> Iterator[str]:
-    """Dotted names a module's source imports; ``from package import name`` gives the submodule that ``name`` is, or comes from."""
+    """Dotted names a module's source imports; ``from package import name`` gives the submodule that ``name`` is, or
+    comes from.
+    """
     here = module.split(".") if is_package else module.split(".")[:-1]
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.Import):
@@ -101,13 +118,19 @@ def _within(package: str, name: str) -> list[str]:
     if exports is None or name not in exports:
         # Nobody says where the name comes from, so that every module beside it counts.
         path = _path(package)
-        return [f"{package}.{file.stem}" for file in sorted(path.parent.glob("*.py")) if file.stem != "__init__"] if path else []
+        return (
+            [f"{package}.{file.stem}" for file in sorted(path.parent.glob("*.py")) if file.stem != "__init__"]
+            if path
+            else []
+        )
     return [f"{package}.{exports[name]}"]
 
 
 @functools.cache
 def _lazy_exports(package: str) -> dict[str, str] | None:
-    """Submodule by exported name, as the ``submod_attrs`` of the package's ``lazy_loader.attach`` say; None where there is no such call."""
+    """Submodule by exported name, as the ``submod_attrs`` of the package's ``lazy_loader.attach`` say; None where
+    there is no such call.
+    """
     path = _path(package)
     if path is None:
         return None
@@ -144,5 +167,3 @@ def _version(distribution: str) -> str:
 
 
 __all__ = ["provenance_of", "sources_of"]
-
-

@@ -9,13 +9,17 @@ from pathlib import Path
 
 
 def store() -> Path:
-    """The answer store: ``ANSWERABLE_STORE``, else the user's data directory; a temporary folder where that cannot be written."""
+    """The answer store: ``ANSWERABLE_STORE``, else the user's data directory; a temporary folder where that cannot
+    be written.
+    """
     named = os.environ.get("ANSWERABLE_STORE")
     return Path(named) if named else _writable_or_temporary("data", "answers")
 
 
 def cache() -> Path | None:
-    """The cache: ``ANSWERABLE_CACHE``, else the user's cache directory, else a temporary folder; None where nothing can be written."""
+    """The cache: ``ANSWERABLE_CACHE``, else the user's cache directory, else a temporary folder; None where nothing
+    can be written.
+    """
     named = os.environ.get("ANSWERABLE_CACHE")
     folder = Path(named) if named else _writable_or_temporary("cache", "")
     return folder if _can_write(folder) else None

@@ -34,7 +34,24 @@ if TYPE_CHECKING:
     from answerable.run import Run
 
 # Words of the dossier and of asking itself, never a field's name.
-RESERVED = frozenset({"question", "name", "expect", "seed", "undecided", "threads", "store", "fresh", "engine", "workers", "device", "save", "json", "open"})
+RESERVED = frozenset(
+    {
+        "question",
+        "name",
+        "expect",
+        "seed",
+        "undecided",
+        "threads",
+        "store",
+        "fresh",
+        "engine",
+        "workers",
+        "device",
+        "save",
+        "json",
+        "open",
+    }
+)
 
 
 def Field(default: Any = PydanticUndefined, *, description: str, unit: str = "", **bounds: Any) -> Any:
@@ -47,13 +64,15 @@ def Field(default: Any = PydanticUndefined, *, description: str, unit: str = "",
     unit : its unit in words; empty where it has none
     bounds : ``ge``, ``gt``, ``le``, ``lt``, ``min_length``, ... as pydantic takes them
     """
-    extra = {"unit": unit} if unit else None
+    extra: dict[str, Any] | None = {"unit": unit} if unit else None
     return pydantic.Field(default, description=description, json_schema_extra=extra, **bounds)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Marks a field that names what is questioned: an address (path, ``pypi:PACKAGE``, ``hf:org/name``, URL) or a live object.
+    """Marks a field that names what is questioned: an address or a live object.
+
+    An address is a path, ``pypi:PACKAGE``, ``hf:org/name`` or a URL.
 
     Parameters
     ----------
@@ -75,9 +94,13 @@ class Text:
 
 
 class Question(pydantic.BaseModel, ABC):
-    """Base of all questions: a name, a docstring whose first line is the question in plain words, fields, and ``answer``."""
+    """Base of all questions: a name, a docstring whose first line is the question in plain words, fields, and
+    ``answer``.
+    """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
 
     name: ClassVar[str]
     """Its name: the folder's, with hyphens."""
@@ -136,7 +159,9 @@ def is_text(field: FieldInfo) -> bool:
 def _marks(field: FieldInfo) -> list[Any]:
     marks = list(field.metadata)
     if get_origin(field.annotation) in (Union, types.UnionType):
-        marks += [mark for part in get_args(field.annotation) if get_origin(part) is Annotated for mark in get_args(part)[1:]]
+        marks += [
+            mark for part in get_args(field.annotation) if get_origin(part) is Annotated for mark in get_args(part)[1:]
+        ]
     return marks
 
 
@@ -148,8 +173,20 @@ def unit_of(field: FieldInfo) -> str:
 
 def bounds_of(field: FieldInfo) -> str:
     """A field's bounds in words ("at least 1, at most 100", "one of exact, staircase"); empty where it has none."""
-    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than", "min_length": "length at least", "max_length": "length at most"}
-    found = [f"{word} {bound}" for mark in field.metadata for name, word in words.items() if (bound := getattr(mark, name, None)) is not None]
+    words = {
+        "ge": "at least",
+        "gt": "more than",
+        "le": "at most",
+        "lt": "less than",
+        "min_length": "length at least",
+        "max_length": "length at most",
+    }
+    found = [
+        f"{word} {bound}"
+        for mark in field.metadata
+        for name, word in words.items()
+        if (bound := getattr(mark, name, None)) is not None
+    ]
     choices = [str(choice) for choice in _choices(field.annotation)]
     return ", ".join(found + ([f"one of {', '.join(choices)}"] if choices else []))
 
@@ -175,7 +212,9 @@ def _one_line(question: type[Question], error: pydantic.ValidationError, fields:
     if first["type"] == "missing":
         return BadInput("it is required and was not given", where=where, mend=f"give {field.description}")
     found = repr(fields.get(name))
-    return BadInput(f"{found[:80]} will not do: {_lower(str(first['msg']).removeprefix('Value error, '))}", where=where, mend=mend)
+    return BadInput(
+        f"{found[:80]} will not do: {_lower(str(first['msg']).removeprefix('Value error, '))}", where=where, mend=mend
+    )
 
 
 def _mend(field: FieldInfo, hint: str) -> str:

@@ -49,8 +49,13 @@ def catalogue() -> list[type[Question]]:
 
 @functools.cache
 def _plug_ins() -> dict[str, EntryPoint]:
-    """Entry points by ``package/name``; a plug-in's name carries its package, so that it can never stand for one of ours."""
-    return {f"{entry.dist.name if entry.dist else 'unknown'}/{entry.name}": entry for entry in entry_points(group="answerable.questions")}
+    """Entry points by ``package/name``; a plug-in's name carries its package, so that it can never stand for one of
+    ours.
+    """
+    return {
+        f"{entry.dist.name if entry.dist else 'unknown'}/{entry.name}": entry
+        for entry in entry_points(group="answerable.questions")
+    }
 
 
 @functools.cache
@@ -65,7 +70,13 @@ def _load_plug_in(name: str, entry: EntryPoint) -> type[Question]:
     try:
         question = entry.load()
     except Exception as error:  # other people's code may raise anything
-        raise BadInput(f"it cannot be loaded ({type(error).__name__}: {error})", where=f"plug-in {name}", mend="mend or uninstall it") from error
+        raise BadInput(
+            f"it cannot be loaded ({type(error).__name__}: {error})",
+            where=f"plug-in {name}",
+            mend="mend or uninstall it",
+        ) from error
     if not (isinstance(question, type) and issubclass(question, Question)):
-        raise BadInput(f"{entry.value} is not a Question", where=f"plug-in {name}", mend="derive it from answerable.Question")
+        raise BadInput(
+            f"{entry.value} is not a Question", where=f"plug-in {name}", mend="derive it from answerable.Question"
+        )
     return question

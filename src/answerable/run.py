@@ -1,4 +1,6 @@
-"""What a question is handed while it works: seed, places for caches and checkpoints, progress, and a map over all cores."""
+"""What a question is handed while it works: seed, places for caches and checkpoints, progress, and a map over all
+cores.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Run:
     ----------
     seed : seed of all chance, None where none was set
     workers : processes or threads of ours at most; the answer never depends on it
-    threads : threads of each numerical library (BLAS, torch); part of the answer's key, since sums may be cut differently
+    threads : threads of each numerical library (BLAS, torch); part of the answer's key, since sums may be cut
+        differently
     engine : "local", or "ray" with an optional address
     device : where tensors are put
     checkpoints : folder for finished units of work, None where nothing is kept
@@ -45,7 +48,9 @@ class Run:
 
     @property
     def cache(self) -> Path | None:
-        """Folder for what can be made again (de-quantised weights, rendered pictures); None where no place can be written."""
+        """Folder for what can be made again (de-quantised weights, rendered pictures); None where no place can be
+        written.
+        """
         return places.cache()
 
     def status(self, text: str) -> None:
@@ -53,7 +58,7 @@ class Run:
         terminal.status(text)
 
     def rng(self, *names: str | int) -> np.random.Generator:
-        """A random generator that depends on the seed and ``names`` alone, not on how often or in which order it is asked for.
+        """A random generator that depends on the seed and ``names`` alone, not on the order it is asked for.
 
         Raises
         ------
@@ -62,8 +67,12 @@ class Run:
         import numpy as np
 
         if self.seed is None:
-            raise BadInput("the answer depends on chance and no seed is set", where="seed", mend="set seed, for example 0")
-        return np.random.default_rng([self.seed, int.from_bytes(hashlib.sha256(repr(names).encode()).digest()[:8], "little")])
+            raise BadInput(
+                "the answer depends on chance and no seed is set", where="seed", mend="set seed, for example 0"
+            )
+        return np.random.default_rng(
+            [self.seed, int.from_bytes(hashlib.sha256(repr(names).encode()).digest()[:8], "little")]
+        )
 
     def track(self, items: Iterable[Item], label: str, *, total: int | None = None) -> Iterator[Item]:
         """The items one by one, with a bar and the time left once the work has taken two seconds."""
@@ -75,7 +84,7 @@ class Run:
                 advance()
 
     def each(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        """``function`` of every item, one after another in this process; units that an interrupted run finished are not run again.
+        """``function`` of every item, one after another in this process; what an interrupted run finished is not run again.
 
         Parameters
         ----------
@@ -86,12 +95,16 @@ class Run:
         return list(self._units(items, label, lambda todo: ((i, function(items[i])) for i in todo)))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        """As :meth:`each`, over all workers in fresh processes, with ``threads`` threads for the numerical libraries of each."""
+        """As :meth:`each`, over all workers in fresh processes, with ``threads`` threads for the numerical libraries
+        of each.
+        """
         from answerable import engines
 
         return list(self._units(items, label, lambda todo: engines.unordered(self, function, items, todo)))
 
-    def _units(self, items: Sequence[Item], label: str, compute: Callable[[list[int]], Iterable[tuple[int, Result]]]) -> list[Result]:
+    def _units(
+        self, items: Sequence[Item], label: str, compute: Callable[[list[int]], Iterable[tuple[int, Result]]]
+    ) -> list[Result]:
         folder = self._checkpoint_folder(label)
         results: dict[int, Result] = {}
         if folder is not None:
@@ -114,7 +127,7 @@ class Run:
 
 @contextlib.contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Hold every numerical library that is loaded, or gets loaded, to ``threads`` threads; put the old numbers back afterwards.
+    """Hold every numerical library, also one loaded later, to ``threads`` threads; put the old numbers back afterwards.
 
     numba's own threads are left alone: kernels that use them give the same bits for any number.
     """
@@ -167,7 +180,8 @@ def _unit_bytes(result: Any) -> bytes:
 
     text = json.dumps(encode(without_arrays(result)), allow_nan=False)
     buffer = io.BytesIO()
-    np.savez(buffer, text=np.frombuffer(text.encode(), np.uint8), **{f"a{i}": array for i, array in enumerate(arrays)})
+    named = {"text": np.frombuffer(text.encode(), np.uint8)} | {f"a{i}": array for i, array in enumerate(arrays)}
+    np.savez(buffer, **named)  # type: ignore[arg-type]  # the stub takes the names for allow_pickle
     content = buffer.getvalue()
     return hashlib.sha256(content).digest() + content
 
@@ -205,5 +219,3 @@ def _read_unit(path: Path) -> tuple[Any] | None:
 def all_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-

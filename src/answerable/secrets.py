@@ -7,12 +7,17 @@ import re
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY", re.IGNORECASE)
 _IN_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^\s/@]{1,500}@", re.IGNORECASE)
-_IN_QUERY = re.compile(r"(?P<name>[?&;](?:[a-z_-]{0,40}(?:token|secret|passw|key|sig|auth|credential)[a-z_-]{0,40}))=[^&;\s'\"]{1,2000}", re.IGNORECASE)
+_IN_QUERY = re.compile(
+    r"(?P<name>[?&;](?:[a-z_-]{0,40}(?:token|secret|passw|key|sig|auth|credential)[a-z_-]{0,40}))=[^&;\s'\"]{1,2000}",
+    re.IGNORECASE,
+)
 HIDDEN = "…"
 
 
 def redacted(text: str) -> str:
-    """The text without user names and passwords in URLs, secret query values, and values of environment variables named like secrets."""
+    """The text without user names and passwords in URLs, secret query values, and values of environment variables
+    named like secrets.
+    """
     if "://" in text:
         text = _IN_URL.sub(rf"\g<scheme>{HIDDEN}@", text)
         text = _IN_QUERY.sub(rf"\g<name>={HIDDEN}", text)

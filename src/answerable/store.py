@@ -2,9 +2,11 @@
 
     answers/4f/4f2a.../    a saved answer: there whole or not at all
     unfinished/4f2a.../    finished units of an answer that is not finished
-    journal.jsonl          every run the store has seen, also failed and discarded ones; each line carries the hash of the one before
+    journal.jsonl          every run the store has seen, also failed and discarded ones; each line carries the hash
+    of the one before
 
-A stored answer is served only after every file of it was checked against its SHA-256; a damaged one is told, taken out and asked again.
+A stored answer is served only after every file of it was checked against its SHA-256; a damaged one is told, taken
+out and asked again.
 """
 
 from __future__ import annotations
@@ -64,14 +66,18 @@ class Store:
         self._folders: Folders = _Remote(self.address) if "://" in self.address else _Local(Path(address))
 
     def get(self, key: str) -> Answer | None:
-        """The stored answer, checked; None where there is none, or where it was damaged (told in one line, and taken out)."""
+        """The stored answer, checked; None where there is none, or where it was damaged (told in one line, and taken
+        out).
+        """
         try:
             files = self._folders.read(key)
             if files is None:
                 return None
             answer = Answer.from_files(files, where=self.address)
             if answer.provenance.key != key:
-                raise DamagedAnswer(f"the answer stored under {key[:8]} has key {answer.provenance.key[:8]}", where=self.address)
+                raise DamagedAnswer(
+                    f"the answer stored under {key[:8]} has key {answer.provenance.key[:8]}", where=self.address
+                )
             return answer
         except DamagedAnswer as error:
             terminal.warn(f"{error.problem} in stored answer {key[:8]}; it is asked again")
@@ -81,7 +87,9 @@ class Store:
             return None
 
     def put(self, answer: Answer) -> None:
-        """Store an answer under its key. A store that cannot be written is told in one line; the answer is not lost with it."""
+        """Store an answer under its key. A store that cannot be written is told in one line; the answer is not lost
+        with it.
+        """
         try:
             self._folders.write(answer.provenance.key, answer.files())
             self.note("answered", answer.provenance.key, answer.question, answer.provenance.seed, answer.summary)
@@ -120,7 +128,10 @@ class Store:
                     raise ValueError("its hash does not follow from the line before")
                 entries.append(Entry(**document))
             except (ValueError, TypeError, KeyError) as error:
-                raise DamagedAnswer(f"line {number} was changed, or a line before it removed ({error})", where=f"{self.address}, journal") from None
+                raise DamagedAnswer(
+                    f"line {number} was changed, or a line before it removed ({error})",
+                    where=f"{self.address}, journal",
+                ) from None
             last = line
         return entries
 
@@ -134,7 +145,9 @@ class Store:
         keys = sorted({entry.key for entry in self.journal() if entry.key.startswith(prefix)})
         if len(keys) != 1:
             if keys:
-                raise CannotRead(f"{len(keys)} answers begin with {prefix}", where=self.address, mend="give more of the key")
+                raise CannotRead(
+                    f"{len(keys)} answers begin with {prefix}", where=self.address, mend="give more of the key"
+                )
             raise unknown("answer", prefix, [], where=self.address)
         return keys[0]
 
@@ -199,7 +212,11 @@ class _Local:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise CannotRead((error.strerror or "cannot be read").lower(), where=f"{self.root}, journal", mend="check the permissions") from error
+            raise CannotRead(
+                (error.strerror or "cannot be read").lower(),
+                where=f"{self.root}, journal",
+                mend="check the permissions",
+            ) from error
 
     def append(self, line_after: Any) -> None:
         path = self.root / "journal.jsonl"
@@ -213,7 +230,9 @@ class _Local:
 
 
 class _Remote:
-    """Folders at an fsspec address: there is no rename there, so that the manifest is written last and a folder without one is no answer."""
+    """Folders at an fsspec address: there is no rename there, so that the manifest is written last and a folder
+    without one is no answer.
+    """
 
     def __init__(self, address: str) -> None:
         import fsspec
@@ -221,7 +240,9 @@ class _Remote:
         try:
             self._files, self._root = fsspec.core.url_to_fs(address)
         except (ImportError, ValueError) as error:
-            raise CannotWrite(str(error), where=redacted(address), mend="install what this kind of address needs") from error
+            raise CannotWrite(
+                str(error), where=redacted(address), mend="install what this kind of address needs"
+            ) from error
 
     def _place(self, key: str) -> str:
         return f"{self._root}/answers/{key[:2]}/{key}"
@@ -231,7 +252,10 @@ class _Remote:
         if not self._files.exists(f"{place}/manifest.json"):
             return None
         self._files.invalidate_cache()
-        found = {path[path.index(place.lstrip("/")) + len(place.lstrip("/")) + 1 :]: self._files.cat_file(path) for path in self._files.find(place)}
+        found = {
+            path[path.index(place.lstrip("/")) + len(place.lstrip("/")) + 1 :]: self._files.cat_file(path)
+            for path in self._files.find(place)
+        }
         return verification.checked(found, where=place)
 
     def write(self, key: str, files: Mapping[str, bytes]) -> None:
@@ -283,5 +307,3 @@ def _last_line(file: IO[bytes]) -> tuple[bytes, bool]:
     lines = tail.split(b"\n")
     torn = bool(lines[-1])
     return (lines[-1] if torn else lines[-2] if len(lines) > 1 else b""), torn
-
-

@@ -1,6 +1,7 @@
 """The terminal's one exit: everything a person sees on a screen leaves the program here, escaped.
 
-Results go to standard output, everything said along the way to standard error. Lines that replace themselves and progress bars are shown
+Results go to standard output, everything said along the way to standard error. Lines that replace themselves and
+progress bars are shown
 only on a terminal and never after :func:`be_quiet`.
 """
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 # C0 and C1 controls, line and paragraph separators, bidirectional controls and zero-width marks: shown, never obeyed.
-_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_CONTROLS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 
 _quiet = False
 _status_shown = False
@@ -32,7 +35,9 @@ def be_quiet(quiet: bool = True) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text with every control character shown as ``\\x1b`` or ``\\u202e`` and secrets left out; a line break stays one."""
+    """The text with every control character shown as ``\\x1b`` or ``\\u202e`` and secrets left out; a line break
+    stays one.
+    """
     return _CONTROLS.sub(lambda match: _shown(match.group()), redacted(text))
 
 
@@ -42,7 +47,9 @@ def show(text: str = "") -> None:
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A result with columns, on standard output: as wide as its cells, the last column cut to the window on a terminal."""
+    """A result with columns, on standard output: as wide as its cells, the last column cut to the window on a
+    terminal.
+    """
     import shutil
 
     cells = [[escaped(cell).replace("\n", "\\n") for cell in row] for row in [heads, *rows]]
@@ -106,7 +113,12 @@ def _new_bars() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns: list[Any] = [TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    columns: list[Any] = [
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    ]
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 

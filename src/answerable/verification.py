@@ -32,7 +32,9 @@ def checked_files(folder: Path) -> dict[str, bytes]:
 
 
 def checked(files: dict[str, bytes], *, where: str) -> dict[str, bytes]:
-    """The same files, when each is the one the manifest among them names; the errors of :func:`checked_files` otherwise."""
+    """The same files, when each is the one the manifest among them names; the errors of :func:`checked_files`
+    otherwise.
+    """
     found = _compare(_manifest(files, where), files)
     if found:
         raise DamagedAnswer(found[0], where=where, mend="ask again")
@@ -53,9 +55,15 @@ def _manifest(files: dict[str, bytes], where: str) -> dict[str, str]:
 
 def _contents(folder: Path) -> dict[str, bytes]:
     try:
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
     except OSError as error:
-        raise CannotRead((error.strerror or "cannot be read").lower(), where=str(folder), mend="check the permissions") from error
+        raise CannotRead(
+            (error.strerror or "cannot be read").lower(), where=str(folder), mend="check the permissions"
+        ) from error
 
 
 def _compare(manifest: dict[str, str], files: dict[str, bytes]) -> list[str]:

@@ -65,12 +65,25 @@ class Luck(Question):
         def bars(frame: pl.DataFrame, width: int) -> alt.Chart:
             title = f"Heads in {share:.0%} of all tosses"
             x, y = alt.X("heads:Q", title="heads [tosses]"), alt.Y("unit:O", title="unit")
-            return alt.Chart(frame, title=title, width=width - 100, description=f"Bars of heads per unit; {share:.0%} overall.").mark_bar().encode(x, y)
+            return (
+                alt.Chart(
+                    frame, title=title, width=width - 100, description=f"Bars of heads per unit; {share:.0%} overall."
+                )
+                .mark_bar()
+                .encode(x, y)
+            )
 
         return Answer(
             summary=f"{share:.0%} of the tosses show heads.",
-            metrics={"share": Metric(share, share - width, share + width, method="normal interval, 95 %"), "tosses": Metric(self.units * self.tosses, kind="exact", method="count")},
-            tables={"units": Table(table, {"unit": "number of the unit", "heads": "tosses that show heads"}, title="Heads by unit")},
+            metrics={
+                "share": Metric(share, share - width, share + width, method="normal interval, 95 %"),
+                "tosses": Metric(self.units * self.tosses, kind="exact", method="count"),
+            },
+            tables={
+                "units": Table(
+                    table, {"unit": "number of the unit", "heads": "tosses that show heads"}, title="Heads by unit"
+                )
+            },
             figures={"units": Figure.drawn(bars, table)},
             limits=["The coin is a random generator."],
         )
