@@ -92,6 +92,6 @@ test-oldest: .venv-oldest/bin/.locked ## the suite on the lowest versions that p
 	@.venv-oldest/bin/python -m pytest -n 2 --dist loadfile
 
 .venv-oldest/bin/.locked: requirements-oldest.lock pyproject.toml
-	$(call environment,.venv-oldest,requirements-oldest.lock,torch==2.6.0,the lowest versions)
+	$(call environment,.venv-oldest,requirements-oldest.lock,$(TORCH),the lowest versions)
 	@.venv-oldest/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
