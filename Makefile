@@ -41,7 +41,7 @@ format: $(BIN)/.installed ## write the files as ruff would
 	@$(BIN)/ruff check -q --fix .
 
 docs: $(BIN)/.installed ## the documentation, into site/
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 examples: $(BIN)/.installed ## every dossier in examples/

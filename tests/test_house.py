@@ -250,6 +250,14 @@ def test_what_is_installed_is_within_the_ranges() -> None:
             assert wanted.specifier.contains(version(wanted.name), prereleases=True), text
 
 
+def test_every_decision_names_a_test_that_exists() -> None:
+    for page in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
+        held_by = page.read_text(encoding="utf-8").partition("**Held by.**")[2]
+        assert held_by, f"{page.name} does not say what holds it"
+        for place in re.findall(r"`((?:tests|\.ci)[^`]*|pyproject\.toml)`", held_by):
+            assert (ROOT / place).exists(), f"{page.name}: {place}"
+
+
 # What no file says
 
 
