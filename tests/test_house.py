@@ -1,6 +1,7 @@
 """The house's own rules: what stays closed until it is opened, where the one exit is, what no file says."""
 
 import ast
+import itertools
 import json
 import re
 import runpy
@@ -9,16 +10,18 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import requires
+from importlib.metadata import packages_distributions, version
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from answerable import registry
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "answerable"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = (
     "torch",
@@ -219,16 +222,13 @@ def test_the_readme_s_table_is_the_registry_s() -> None:
 
 def test_the_oldest_lock_holds_the_lower_bounds() -> None:
     """What `make test-oldest` installs is what pyproject.toml says is the lowest."""
-    from packaging.requirements import Requirement
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lock = (ROOT / "requirements-oldest.lock").read_text(encoding="utf-8")
     pinned = dict(line.split("==") for line in lock.splitlines() if "==" in line and not line.startswith("#"))
     pinned = {name.lower().replace("_", "-"): version for name, version in pinned.items()}
     for text in [
-        *project["dependencies"],
-        *project["optional-dependencies"]["models"],
-        *project["optional-dependencies"]["cluster"],
+        *PROJECT["dependencies"],
+        *PROJECT["optional-dependencies"]["models"],
+        *PROJECT["optional-dependencies"]["cluster"],
     ]:
         wanted = Requirement(text)
         if wanted.name == "torch":  # installed by itself, from what is at hand
@@ -239,15 +239,29 @@ def test_the_oldest_lock_holds_the_lower_bounds() -> None:
         assert pinned[wanted.name].startswith(bound.version), f"{text} but {pinned[wanted.name]} is tested"
 
 
+def test_every_import_is_declared() -> None:
+    """What the product imports is among its dependencies by name, not there by another package's grace."""
+    distributions = packages_distributions()
+    optional = PROJECT["optional-dependencies"].values()
+    declared = {Requirement(text).name for text in [*PROJECT["dependencies"], *itertools.chain(*optional)]}
+    declared |= {"pydantic-core", "markupsafe"}  # the other halves of pydantic and jinja2, pinned by them
+    undeclared = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for top in {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"answerable"}:
+                owners = {owner.lower().replace("_", "-") for owner in distributions.get(top, [])}
+                if not owners & declared:
+                    undeclared.add(f"{path.relative_to(PACKAGE)}: {top}")
+    assert undeclared == set()
+
+
 def test_what_is_installed_is_within_the_ranges() -> None:
-    from importlib.metadata import version
-
-    from packaging.requirements import Requirement
-
-    for text in requires("answerable") or []:
+    for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["models"]]:
         wanted = Requirement(text)
-        if wanted.marker is None:
-            assert wanted.specifier.contains(version(wanted.name), prereleases=True), text
+        assert wanted.specifier.contains(version(wanted.name), prereleases=True), text
 
 
 def test_every_decision_names_a_test_that_exists() -> None:
