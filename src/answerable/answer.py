@@ -43,7 +43,7 @@ class Metric:
     unit : unit in words, "1" for a bare ratio
     kind : ``estimated`` (an interval of sampling), ``bounds`` (proved ends), ``exact``, or ``one_sided`` (one end is
         open)
-    method : what made the number or its interval, in a reader's words ("Wilson interval, 95 %", "certified maximum flow")
+    method : what made the number or its interval, in a reader's words ("Wilson interval, 95 %", "certified flow")
     role : whose number it is: ours, a baseline's, a control's or a null's
     reason : why ``value`` is missing
     label : the metric's name in a reader's words; made from its key when empty

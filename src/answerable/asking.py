@@ -117,7 +117,7 @@ def answer_to(question: Question, settings: Settings) -> Answer:
     provenance = keys.provenance_of(question, seed=settings.seed, threads=settings.threads, device=settings.device)
     store = settings.store if provenance is not None else None
     if store is not None and provenance is not None and not settings.fresh and (kept := store.get(provenance.key)):
-        store.note("served", kept.provenance.key, kept.question, kept.provenance.seed, f"made {kept.run.made}")
+        store.serve(kept)
         return _marked_as_stored(kept)
     return _computed(question, settings, store, provenance)
 
@@ -127,13 +127,15 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
     workers = settings.workers or all_cores()
     checkpoints = store.checkpoints(key) if store else None
     run = Run(settings.seed, workers, settings.threads, settings.engine, settings.device, checkpoints)
+    if store:
+        store.begin(key, question.name, settings.seed)
     made, started = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     try:
         with pinned_threads(settings.threads):
             given = question.answer(run)
     except Exception as error:
         if store:
-            store.note("failed", key, question.name, settings.seed, f"{type(error).__name__}: {error}")
+            store.fail(key, question.name, settings.seed, f"{type(error).__name__}: {error}")
         raise
     record = RunRecord(
         made=made,
@@ -152,7 +154,6 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
     answer = with_record(given, provenance or _unkeyed(question, settings), record)
     if store:
         store.put(answer)
-        store.finish(key)
     return answer
 
 

@@ -24,6 +24,7 @@ app = App(
     help="Put a question to a model, a data set or an automated decision, and get an answer with its evidence.",
     help_format="plaintext",
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
 )
 
 
@@ -270,7 +271,7 @@ def _flag(name: str, field: Any) -> inspect.Parameter:
     if is_text(field):
         said.append("@FILE reads it from a file")
     words = field.description + (f" [{'; '.join(said)}]" if said else "")
-    annotation = Annotated[_flag_type(field), Parameter(help=words, show_default=False)]
+    annotation: Any = Annotated[_flag_type(field), Parameter(help=words, show_default=False, negative_iterable="")]
     default = inspect.Parameter.empty if field.is_required() else None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -211,10 +211,8 @@ def _one_line(question: type[Question], error: pydantic.ValidationError, fields:
     mend = _mend(field, hint)
     if first["type"] == "missing":
         return BadInput("it is required and was not given", where=where, mend=f"give {field.description}")
-    found = repr(fields.get(name))
-    return BadInput(
-        f"{found[:80]} will not do: {_lower(str(first['msg']).removeprefix('Value error, '))}", where=where, mend=mend
-    )
+    said = _lower(str(first["msg"]).removeprefix("Value error, ")).removeprefix("input ")
+    return BadInput(f"it is {repr(fields.get(name))[:80]}, and {said}", where=where, mend=mend)
 
 
 def _mend(field: FieldInfo, hint: str) -> str:

@@ -79,4 +79,6 @@ def _load_plug_in(name: str, entry: EntryPoint) -> type[Question]:
         raise BadInput(
             f"{entry.value} is not a Question", where=f"plug-in {name}", mend="derive it from answerable.Question"
         )
+    if question.name != name:
+        raise BadInput(f"it calls itself {question.name[:80]!r}", where=f"plug-in {name}", mend=f"set name = {name!r}")
     return question

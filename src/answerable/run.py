@@ -84,7 +84,7 @@ class Run:
                 advance()
 
     def each(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        """``function`` of every item, one after another in this process; what an interrupted run finished is not run again.
+        """``function`` of every item, one after another in this process; finished units are not run again.
 
         Parameters
         ----------
@@ -180,8 +180,8 @@ def _unit_bytes(result: Any) -> bytes:
 
     text = json.dumps(encode(without_arrays(result)), allow_nan=False)
     buffer = io.BytesIO()
-    named = {"text": np.frombuffer(text.encode(), np.uint8)} | {f"a{i}": array for i, array in enumerate(arrays)}
-    np.savez(buffer, **named)  # type: ignore[arg-type]  # the stub takes the names for allow_pickle
+    named: dict[str, Any] = {"text": np.frombuffer(text.encode(), np.uint8)} | {f"a{i}": array for i, array in enumerate(arrays)}
+    np.savez(buffer, **named)
     content = buffer.getvalue()
     return hashlib.sha256(content).digest() + content
 

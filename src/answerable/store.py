@@ -28,7 +28,7 @@ from answerable.answer import Answer
 from answerable.errors import CannotRead, CannotWrite, DamagedAnswer, unknown
 from answerable.secrets import redacted
 
-Event = Literal["answered", "served", "failed", "discarded"]
+Event = Literal["begun", "answered", "served", "failed", "discarded"]
 
 
 class Folders(Protocol):
@@ -87,14 +87,32 @@ class Store:
             return None
 
     def put(self, answer: Answer) -> None:
-        """Store an answer under its key. A store that cannot be written is told in one line; the answer is not lost
-        with it.
-        """
+        """Store an answer under its key; one that cannot be stored is told in one line, and is not lost with it."""
+        key = answer.provenance.key
         try:
-            self._folders.write(answer.provenance.key, answer.files())
-            self.note("answered", answer.provenance.key, answer.question, answer.provenance.seed, answer.summary)
+            self._folders.write(key, answer.files())
+            self.note("answered", key, answer.question, answer.provenance.seed, answer.summary)
+            if isinstance(self._folders, _Local):
+                shutil.rmtree(self._folders.root / "unfinished" / key, ignore_errors=True)
         except CannotWrite as error:
             terminal.warn(f"the answer is not stored: {error}")
+
+    def begin(self, key: str, question: str, seed: int | None) -> None:
+        """Note that a question is about to be answered, so that a run that was killed shows too."""
+        self._note_if_possible("begun", key, question, seed, "")
+
+    def fail(self, key: str, question: str, seed: int | None, reason: str) -> None:
+        """Note that a question could not be answered."""
+        self._note_if_possible("failed", key, question, seed, reason)
+
+    def serve(self, answer: Answer) -> None:
+        """Note that a stored answer was handed out."""
+        self._note_if_possible("served", answer.provenance.key, answer.question, answer.provenance.seed, answer.summary)
+
+    def _note_if_possible(self, event: Event, key: str, question: str, seed: int | None, note: str) -> None:
+        # A store that can only be read still serves; where an answer cannot be kept, put() says so.
+        with contextlib.suppress(CannotWrite):
+            self.note(event, key, question, seed, note)
 
     def note(self, event: Event, key: str, question: str, seed: int | None, note: str) -> None:
         """Add a line to the journal."""
@@ -136,8 +154,8 @@ class Store:
         return entries
 
     def answers(self) -> list[Answer]:
-        """Every answer that is here, in the order they were made."""
-        keys = dict.fromkeys(entry.key for entry in self.journal() if entry.event == "answered")
+        """Every answer that is here, in the order they were first asked for."""
+        keys = dict.fromkeys(entry.key for entry in self.journal())
         return [answer for key in keys if (answer := self.get(key))]
 
     def find(self, prefix: str) -> str:
@@ -158,11 +176,6 @@ class Store:
     def checkpoints(self, key: str) -> Path | None:
         """Folder for the finished units of an answer; None where the store is remote or cannot be written."""
         return self._folders.unfinished(key) if isinstance(self._folders, _Local) else None
-
-    def finish(self, key: str) -> None:
-        """Forget the finished units of an answer that is stored."""
-        if isinstance(self._folders, _Local):
-            shutil.rmtree(self._folders.root / "unfinished" / key, ignore_errors=True)
 
     def remove(self, key: str, reason: str) -> None:
         """Take an answer out; the journal keeps that it was there."""

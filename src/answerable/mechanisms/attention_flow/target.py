@@ -35,9 +35,15 @@ def position_of(target: str, tokens: Sequence[str]) -> int:
         return found[0]
     if not found:
         listed = " ".join(f"{i}:{token.strip()}" for i, token in enumerate(tokens))
-        raise BadInput(f"{value[:80]!r} stands nowhere in the text", where="target", mend=f"its tokens are {listed[:400]}")
+        raise BadInput(
+            f"{value[:80]!r} stands nowhere in the text", where="target", mend=f"its tokens are {listed[:400]}"
+        )
     positions = ", ".join(map(str, found))
-    raise BadInput(f"{value[:80]!r} stands at positions {positions}", where="target", mend=f"name one of them, as index:{found[-1]}")
+    raise BadInput(
+        f"{value[:80]!r} stands at positions {positions}",
+        where="target",
+        mend=f"name one of them, as index:{found[-1]}",
+    )
 
 
 def _at_index(value: str, n_tokens: int) -> int:

@@ -1,22 +1,22 @@
-"""Two small questions that the core's tests ask: one that is exact, one that rests on chance."""
+"""A plug-in with two small questions that the tests of the core ask: one exact, one that rests on chance."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from answerable.answer import Answer, Figure, Metric, Table, Verdict
 from answerable.errors import BadInput
-from answerable.question import Field, Question, Text
+from answerable.question import Field, Question, Subject, Text
 from answerable.run import Run
 
 
 class Mean(Question):
     """What is the mean of these numbers?"""
 
-    name: ClassVar[str] = "mean"
+    name: ClassVar[str] = "trivial/mean"
     numbers: list[float] = Field(description="the numbers", min_length=1, unit="metres")
     label: Annotated[str, Text()] = Field("numbers", description="what the numbers are")
     digits: int = Field(3, ge=0, le=9, unit="digits", description="digits of the summary")
@@ -37,7 +37,7 @@ class Mean(Question):
 class Luck(Question):
     """How often does a coin show heads?"""
 
-    name: ClassVar[str] = "luck"
+    name: ClassVar[str] = "trivial/luck"
     chance: ClassVar[bool] = True
     tosses: int = Field(100, ge=1, le=10**6, unit="tosses", description="tosses in each unit")
     units: int = Field(4, ge=1, le=1000, unit="units", description="units of work")
@@ -94,3 +94,17 @@ def _leave_a_mark() -> None:
     folder = os.environ.get("ANSWERABLE_TEST_MARKS")
     if folder:
         Path(folder, f"{time.time_ns()}-{os.getpid()}").touch()
+
+
+class Rows(Question):
+    """How many rows does this table have?"""
+
+    name: ClassVar[str] = "trivial/rows"
+    table: Annotated[Any, Subject("table")] = Field(description="CSV or Parquet file, or a dataframe")
+
+    def answer(self, run: Run) -> Answer:
+        from answerable.subjects import read_table
+
+        _leave_a_mark()
+        rows = read_table(self.table).height
+        return Answer(f"It has {rows} rows.", {"rows": Metric(rows, unit="rows", kind="exact", method="count")})

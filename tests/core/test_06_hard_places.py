@@ -1,0 +1,80 @@
+"""Two processes on one store, a read-only store, a full disk, no current directory: the right outcome, or one line."""
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from answerable.asking import ask
+from answerable.store import Store
+from tests.core.conftest import Command
+
+
+def test_processes_on_one_store_do_not_disturb_each_other(tmp_path: Path, command: Command) -> None:
+    fields = ["ask", "trivial/luck", "--seed", "1", "--store", tmp_path]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(command, *fields, "--fresh") for _ in range(4)]
+    assert {run.result().returncode for run in runs} == {0}
+    assert [entry.event for entry in Store(tmp_path).journal()].count("answered") == 4
+    assert len(Store(tmp_path).answers()) == 1
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_the_journal_keeps_every_line_of_many_writers(tmp_path: Path) -> None:
+    program = f"""
+from answerable.store import Store
+for i in range(50): Store({str(tmp_path)!r}).note("failed", str(i), "q", None, "x")
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert len(Store(tmp_path).journal()) == 150
+
+
+@pytest.mark.parametrize("place", ["/proc/answerable", "/dev/null/store"])
+def test_a_store_that_cannot_be_written_loses_no_answer(command: Command, place: str) -> None:
+    result = command("ask", "trivial/mean", "--numbers", "1", "--store", place)
+    assert result.returncode == 0
+    assert result.stdout.startswith("The mean of numbers is 1.000.")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("warning: the answer is not stored: /")
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, command: Command) -> None:
+    result = command("ask", "trivial/mean", "--numbers", "1", "--save", "/dev/full/answer", "--store", tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "/dev/full/answer: " in result.stderr
+
+
+def test_a_current_directory_that_is_gone_does_not_matter(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from answerable.cli import main; main()"
+    line = [sys.executable, "-c", program, "ask", "trivial/mean", "--numbers", "2", "--store", str(tmp_path / "store")]
+    result = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_home_that_cannot_be_written_gives_way_to_a_temporary_one(tmp_path: Path, command: Command) -> None:
+    environment = {"HOME": "/proc/nobody", "TMPDIR": str(tmp_path), "XDG_DATA_HOME": "", "XDG_CACHE_HOME": ""}
+    without = {
+        name: value for name, value in os.environ.items() if name not in ("ANSWERABLE_STORE", "ANSWERABLE_CACHE")
+    }
+    line = [sys.executable, "-m", "answerable", "ask", "trivial/mean", "--numbers", "2"]
+    result = subprocess.run(line, capture_output=True, text=True, env=without | environment, check=False)
+    assert result.returncode == 0
+    assert result.stderr.startswith("/proc/nobody/.local/share/answerable cannot be written; keeping data in ")
+    assert list(tmp_path.glob("answerable-*-data/answers/journal.jsonl"))
+
+
+def test_a_remote_store_serves_what_it_holds() -> None:
+    address = f"memory://answers-{os.getpid()}"
+    first = ask("trivial/luck", seed=1, store=address)
+    again = ask("trivial/luck", seed=1, store=address)
+    assert again.from_store
+    assert again.without_run() == first.without_run()
+    assert again.tables["units"].frame.equals(first.tables["units"].frame)
+    assert [entry.event for entry in Store(address).journal()] == ["begun", "answered", "served"]
