@@ -182,8 +182,9 @@ def _bits_ahead(heads: Array) -> int:
     bits = 0
     for head in range(heads.shape[0]):
         for i in range(heads.shape[1]):
-            for k in range(i + 1, heads.shape[2]):
-                bits |= heads[head, i, k]
+            row = heads[head, i, i + 1 :]  # a slice, because an index that might be negative keeps the loop scalar
+            for k in range(row.size):
+                bits |= row[k]
     return bits
 
 

@@ -290,7 +290,9 @@ def _one_head(pattern: Array, heads: str | int | Sequence[int], number: int) -> 
 def _divide_by_row_sums(layer: Array, *, above: float = 0.0) -> None:
     """In place, rows that sum to more than ``above``."""
     sums = layer.sum(axis=1, keepdims=True)
-    np.divide(layer, sums, out=layer, where=sums > above)
+    divide = sums > above
+    if divide.any():
+        layer /= np.where(divide, sums, 1.0)
 
 
 @kernel
