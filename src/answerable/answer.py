@@ -214,6 +214,7 @@ class Provenance:
     threads : threads of each numerical library
     device : where tensors were
     packages : versions of the numerical packages it used
+    tolerance : relative difference that another machine, device or number of threads may make
     """
 
     question: str = ""
@@ -224,6 +225,7 @@ class Provenance:
     threads: int = 1
     device: str = "cpu"
     packages: Mapping[str, str] = field(default_factory=dict)
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,31 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
     return answer
 
 
+def again(saved: Answer) -> Question:
+    """The question of a saved answer, with its subjects at the places they had then.
+
+    Raises
+    ------
+    BadInput : a subject has no place any more, or is not the one that was asked
+    """
+    provenance = saved.provenance
+    fields = dict(provenance.parameters)
+    for name, parameter in fields.items():
+        if not (isinstance(parameter, dict) and "subject" in parameter):
+            continue
+        where = f"{saved.question}, field {name}"
+        address = fields[name] = saved.run.addresses.get(name, "")
+        if not address or address.startswith("<"):
+            raise BadInput(
+                "it was a live object, which is gone", where=where, mend="ask in Python, with the object at hand"
+            )
+        if subjects.digest(parameter["subject"], address) != parameter["digest"]:
+            raise BadInput(
+                f"{address} is not the one that was asked", where=where, mend="put back the one with that digest"
+            )
+    return registry.find(saved.question).asked(fields)
+
+
 def command(question: Question, settings: Settings) -> str:
     """The command that asks the same again from the same places."""
     words = ["answerable", "ask", question.name]

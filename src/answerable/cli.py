@@ -1,4 +1,4 @@
-"""The command line: ``answerable questions | ask | dossier | report | convert``.
+"""The command line: ``answerable questions``, ``ask``, ``dossier``, ``report``, ``verify``, ``rerun``, ``diff``, ...
 
 Flags come from each question's fields; nothing is described twice. Exit codes: 0 all is well, 1 something does not
 hold, 2 it could not run.
@@ -113,6 +113,7 @@ def dossier(
     /,
     *,
     report: Annotated[Path | None, Parameter(help="Write the report here, one HTML file.")] = None,
+    junit: Annotated[Path | None, Parameter(help="Write the outcomes here as JUnit XML.")] = None,
     only: Annotated[
         str | None, Parameter(help="Ask only those whose name fits this pattern (* and ? as in a shell).")
     ] = None,
@@ -146,6 +147,10 @@ def dossier(
 
         terminal.status(f"writing {report}")
         terminal.show(f"report: {write(result, report)}")
+    if junit is not None:
+        from answerable.junit import write as write_junit
+
+        write_junit(result, junit)
     return result.exit_code
 
 
@@ -190,6 +195,158 @@ def convert(
 
     terminal.status(f"converting {file}")
     terminal.show(f"converted: {subjects.convert(file, to)}")
+    return 0
+
+
+@app.command
+def verify(folder: Path, /) -> int:
+    """Check that every file of a saved answer is the one that was written; exits 1 and names those that are not.
+
+    Parameters
+    ----------
+    folder
+        The saved answer.
+    """
+    from answerable.errors import DamagedAnswer
+    from answerable.verification import problems
+
+    try:
+        found = problems(folder)
+    except DamagedAnswer as error:
+        found = [error.problem]
+    for line in found:
+        terminal.show(line)
+    if not found:
+        terminal.show("every file is the one that was written")
+    return int(bool(found))
+
+
+@app.command
+def rerun(
+    folder: Path,
+    /,
+    *,
+    store: Store = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+) -> int:
+    """Ask a saved answer's question again, and say whether the new answer is identical, within tolerance or different.
+
+    Exits 0 when it is identical or within the tolerance that the answer states, else 1.
+
+    Parameters
+    ----------
+    folder
+        The saved answer.
+    """
+    from answerable import asking, comparing
+    from answerable.answer import Answer
+
+    saved = Answer.load(folder)
+    terminal.status(f"asking {saved.question} again")
+    given = saved.provenance
+    settings = asking.Settings(given.seed, _store(store), True, engine, workers, given.threads, given.device)
+    word, places = comparing.sameness(saved, asking.answer_to(asking.again(saved), settings))
+    terminal.show(word)
+    for place in places[:20]:
+        terminal.show(f"- {place}")
+    if len(places) > 20:
+        terminal.show(f"and in {len(places) - 20} more places")
+    return int(word == "different")
+
+
+@app.command
+def diff(first: Path, second: Path, /) -> int:
+    """Compare two saved answers to one question, with an interval on every difference.
+
+    Exits 0 when nothing differs by more than the intervals allow, else 1.
+
+    Parameters
+    ----------
+    first, second
+        The saved answers.
+    """
+    from answerable.answer import Answer
+    from answerable.comparing import differences
+
+    found = differences(Answer.load(first), Answer.load(second))
+    rows = [
+        [
+            one.what,
+            f"{one.first:.6g}",
+            f"{one.second:.6g}",
+            f"{one.difference:+.6g} [{one.low:.6g}, {one.high:.6g}]",
+            one.word,
+            one.method,
+        ]
+        for one in found
+    ]
+    terminal.show_table(["number", "first", "second", "difference", "", "how"], rows)
+    return int(any(one.word == "differs" for one in found))
+
+
+store_commands = App(name="store", help="Look into the answer store.", help_format="plaintext")
+app.command(store_commands)
+
+
+@store_commands.command(name="path")
+def store_path(*, store: Store = None) -> int:
+    """Print where the store is."""
+    terminal.show(_store(store).address)
+    return 0
+
+
+@store_commands.command(name="list")
+def store_list(*, store: Store = None) -> int:
+    """List the answers that were given, newest last."""
+    rows = [
+        [entry.key[:12], entry.time, entry.question, _written(entry.seed), entry.note]
+        for entry in _store(store).listed()
+    ]
+    terminal.show_table(["key", "made", "question", "seed", "answer"], rows)
+    return 0
+
+
+@store_commands.command(name="log")
+def store_log(*, store: Store = None) -> int:
+    """Print the journal: every run the store has seen, also killed, failed and discarded ones."""
+    rows = [
+        [entry.time, entry.event, entry.key[:12], entry.question, _written(entry.seed), entry.note]
+        for entry in _store(store).journal()
+    ]
+    terminal.show_table(["time", "event", "key", "question", "seed", "note"], rows)
+    return 0
+
+
+@store_commands.command(name="prune")
+def store_prune(
+    *,
+    older_than: Annotated[int, Parameter(help="Age in days, at least 0.")] = 90,
+    store: Store = None,
+) -> int:
+    """Take out answers that were last asked for longer ago; the journal keeps that they were there."""
+    kept = _store(store)
+    keys = kept.unused_for(older_than)
+    for key in keys:
+        kept.remove(key, f"pruned: not asked for in {older_than} days")
+    terminal.show(f"{len(keys)} answers taken out")
+    return 0
+
+
+@app.command
+def schema(name: str | None = None, /) -> int:
+    """Print the JSON schema of a dossier, or of one question's fields.
+
+    Parameters
+    ----------
+    name
+        The question.
+    """
+    from answerable import registry
+    from answerable.schemas import dossier_schema
+
+    found = registry.find(name).model_json_schema() if name else dossier_schema()
+    terminal.show(json.dumps(found, indent=2))
     return 0
 
 
@@ -341,17 +498,28 @@ def _show_answer(answer: Any) -> None:
         ["number", "value", "how"],
         [[metric.label or name, metric_words(metric), metric.method] for name, metric in answer.metrics.items()],
     )
-    for name, table in answer.tables.items():
-        terminal.show(f"\n{name}: {table.title}")
-        shown = table.frame.head(20)
-        terminal.show_table(shown.columns, [[_cell(value) for value in row] for row in shown.iter_rows()])
-        if table.frame.height > shown.height:
-            terminal.show(f"... {table.frame.height - shown.height} more rows")
+    _show_tables(answer.tables)
     terminal.show("\nWhat this cannot say")
     for limit in answer.limits:
         terminal.show(f"- {limit}")
     if answer.from_store:
         terminal.show(f"\nFrom the store; it was made {answer.run.made}.")
+
+
+def _show_tables(tables: Any) -> None:
+    """The first table, up to 20 rows of it; of the others what they are."""
+    for i, (name, table) in enumerate(tables.items()):
+        shown = table.frame.head(20 if i == 0 else 0)
+        terminal.show(f"\n{name}: {table.title}" if i == 0 else f"{name}: {table.title}, {table.frame.height} rows")
+        if i == 0:
+            terminal.show_table(shown.columns, [[_cell(value) for value in row] for row in shown.iter_rows()])
+            if table.frame.height > shown.height:
+                terminal.show(f"... {table.frame.height - shown.height} more rows")
+            terminal.show()
+
+
+def _written(seed: int | None) -> str:
+    return "" if seed is None else str(seed)
 
 
 def _cell(value: object) -> str:

@@ -108,9 +108,10 @@ class Result:
             or any(outcome.word == "not run" for _, outcome in judged)
         ):
             return 2
-        return int(any(self._counts_against(expected, outcome) for expected, outcome in judged))
+        return int(any(self.counts_against(expected, outcome) for expected, outcome in judged))
 
-    def _counts_against(self, expected: Expected, outcome: Outcome) -> bool:
+    def counts_against(self, expected: Expected, outcome: Outcome) -> bool:
+        """Whether an outcome makes the dossier exit with 1."""
         lenient = expected.severity == "warn" or (outcome.word == "undecided" and self.dossier.undecided == "warn")
         return outcome.word in ("failed", "undecided") and not lenient
 
@@ -156,28 +157,18 @@ class Dossier:
     ) -> Dossier:
         """A dossier from what its TOML says."""
         _check_keys(document, KEYS, where)
-        title = _text(document, "title", where, default=Path(where).stem)
         seed = _whole(document, "seed", where, least=0)
-        asks = document.get("ask", [])
-        if not isinstance(asks, list) or not all(isinstance(entry, dict) for entry in asks):
-            raise BadDossier("ask is not a list of tables", where=where, mend="begin each ask with [[ask]]")
-        if not asks:
-            raise BadDossier("it asks nothing", where=where, mend="add an [[ask]]")
-        if len(asks) > MOST_ASKS:
-            raise BadDossier(
-                f"it has {len(asks)} asks", where=where, mend=f"split it; at most {MOST_ASKS} stand in one"
-            )
-        read = tuple(_ask(entry, i, where, folder, seed) for i, entry in enumerate(asks, 1))
-        return cls(
-            title=title,
-            asks=_with_own_names(read, where),
-            description=_text(document, "description", where, default=""),
-            seed=seed,
-            threads=_whole(document, "threads", where, least=1) or 1,
-            undecided=_choice(document, "undecided", where, ("fail", "warn")),
-            multiplicity=_choice(document, "multiplicity", where, ("benjamini-hochberg", "holm", "none")),
-            path=path,
-        )
+        settings = {
+            "title": _text(document, "title", where, default=Path(where).stem),
+            "description": _text(document, "description", where, default=""),
+            "seed": seed,
+            "threads": _whole(document, "threads", where, least=1) or 1,
+            "undecided": _choice(document, "undecided", where, ("fail", "warn")),
+            "multiplicity": _choice(document, "multiplicity", where, ("benjamini-hochberg", "holm", "none")),
+            "path": path,
+        }
+        asks = tuple(_ask(entry, i, where, folder, seed) for i, entry in enumerate(_entries(document, where), 1))
+        return cls(asks=_with_own_names(asks, where), **settings)
 
     def only(self, pattern: str) -> Dossier:
         """The asks whose name fits a shell pattern.
@@ -225,6 +216,17 @@ def _outcome(expected: Expected, answer: Answer, ask: Ask) -> Outcome:
         return expected.expectation.check(answer)
     except AnswerableError as error:  # a path the answer does not have, or a comparison that makes no sense
         return Outcome("not run", str(error.within(f"{ask.place}, expect {expected.expectation.text!r}")))
+
+
+def _entries(document: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    asks = document.get("ask", [])
+    if not isinstance(asks, list) or not all(isinstance(entry, dict) for entry in asks):
+        raise BadDossier("ask is not a list of tables", where=where, mend="begin each ask with [[ask]]")
+    if not asks:
+        raise BadDossier("it asks nothing", where=where, mend="add an [[ask]]")
+    if len(asks) > MOST_ASKS:
+        raise BadDossier(f"it has {len(asks)} asks", where=where, mend=f"split it; at most {MOST_ASKS} stand in one")
+    return asks
 
 
 def _ask(entry: Mapping[str, Any], number: int, where: str, folder: Path | None, seed: int | None) -> Ask:

@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -51,10 +51,17 @@ def provenance_of(question: Question, *, seed: int | None, threads: int, device:
     sources, imported = sources_of(type(question).__module__, tuple(sorted(set(question.subject_fields().values()))))
     packages = {name: found for name in sorted(imported) if (found := _version(NUMERICAL[name]))}
     made = Provenance(
-        type(question).name, "", sources, dict(sorted(parameters.items())), seed, threads, device, packages
+        question=type(question).name,
+        sources=sources,
+        parameters=dict(sorted(parameters.items())),
+        seed=seed,
+        threads=threads,
+        device=device,
+        packages=packages,
+        tolerance=type(question).tolerance,
     )
     text = json.dumps(encode(asdict(made)), sort_keys=True, allow_nan=False)
-    return Provenance(**{**asdict(made), "key": hashlib.sha256(text.encode()).hexdigest()})
+    return replace(made, key=hashlib.sha256(text.encode()).hexdigest())
 
 
 @functools.cache

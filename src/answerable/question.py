@@ -106,6 +106,8 @@ class Question(pydantic.BaseModel, ABC):
     """Its name: the folder's, with hyphens."""
     chance: ClassVar[bool] = False
     """Whether the answer depends on chance; then a dossier has to set a seed."""
+    tolerance: ClassVar[float] = 1e-9
+    """Relative difference that another machine, device or number of threads may make to a number of its answer."""
     smallest: ClassVar[Mapping[str, Any]] = {}
     """The fields of an ask that takes at most three seconds and no file that has to be fetched."""
 

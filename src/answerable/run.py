@@ -180,7 +180,9 @@ def _unit_bytes(result: Any) -> bytes:
 
     text = json.dumps(encode(without_arrays(result)), allow_nan=False)
     buffer = io.BytesIO()
-    named: dict[str, Any] = {"text": np.frombuffer(text.encode(), np.uint8)} | {f"a{i}": array for i, array in enumerate(arrays)}
+    named: dict[str, Any] = {"text": np.frombuffer(text.encode(), np.uint8)} | {
+        f"a{i}": array for i, array in enumerate(arrays)
+    }
     np.savez(buffer, **named)
     content = buffer.getvalue()
     return hashlib.sha256(content).digest() + content

@@ -19,13 +19,13 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
 from answerable import atomic, terminal, verification
 from answerable.answer import Answer
-from answerable.errors import CannotRead, CannotWrite, DamagedAnswer, unknown
+from answerable.errors import BadInput, CannotRead, CannotWrite, DamagedAnswer, unknown
 from answerable.secrets import redacted
 
 Event = Literal["begun", "answered", "served", "failed", "discarded"]
@@ -157,6 +157,24 @@ class Store:
         """Every answer that is here, in the order they were first asked for."""
         keys = dict.fromkeys(entry.key for entry in self.journal())
         return [answer for key in keys if (answer := self.get(key))]
+
+    def listed(self) -> list[Entry]:
+        """For every answer that was given and not taken out since, the line of the journal that says so."""
+        found: dict[str, Entry] = {}
+        for entry in self.journal():
+            if entry.event == "discarded":
+                found.pop(entry.key, None)
+            elif entry.event == "answered" or (entry.event == "served" and entry.key not in found):
+                found[entry.key] = entry
+        return list(found.values())
+
+    def unused_for(self, days: int) -> list[str]:
+        """Keys of the answers that nobody asked for in that many days."""
+        if days < 0:
+            raise BadInput(f"it is {days}", where="days", mend="give a whole number, at least 0")
+        last = {entry.key: entry.time for entry in self.journal() if entry.event in ("answered", "served")}
+        before = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="seconds")
+        return [entry.key for entry in self.listed() if last[entry.key] <= before]
 
     def find(self, prefix: str) -> str:
         """The one key that begins with ``prefix``."""

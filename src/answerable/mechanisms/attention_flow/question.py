@@ -54,8 +54,8 @@ OUTPUTS = {
     "position": "position of the output, from 0",
     "output": "the token at that position as it reads",
     "total_flow": "sum of the separate flows of all tokens [1]",
-    "strongest": "the token, other than the output itself, with the largest excess over the null",
-    "excess": "that excess [1]",
+    "nearest": "the token whose flow is largest beside the null's, where the two can differ",
+    "excess": "its flow less its null [1]",
 }
 PATHS = {
     "text": "number of the text, from 1",
@@ -214,11 +214,13 @@ def _only_array(given: dict[str, Any]) -> Any:
 
 
 def _focus(found: Any) -> int:
-    """The sink whose flow is most above the null, other than the output itself unless it is the only one."""
+    """The sink whose flow is largest beside the null's, where the two can differ: not the output itself, not a full flow."""
     import numpy as np
 
-    excess = np.where(found.positions == found.sources[0], -np.inf, found.excess)
-    return int(np.argmax(excess)) if len(excess) > 1 else 0
+    ratio = found.flow / np.maximum(found.null, 1e-300)
+    full = (found.flow >= 1 - 1e-9) & (found.null >= 1 - 1e-9)
+    ratio[full | (found.positions == found.sources[0])] = -1.0
+    return int(np.argmax(ratio)) if ratio.max() > 0 else int(np.argmax(found.flow))
 
 
 def _arcs(found: Any, focus: int) -> list[list[float]]:
@@ -247,7 +249,7 @@ def _tables(units: Sequence[dict[str, Any]]) -> dict[str, Table]:
         "outputs": Table(outputs, OUTPUTS, title="Outputs"),
         "cuts": Table(cuts, CUTS, title="Where each flow is cut"),
         "layers": Table(layers, LAYERS, title="Cuts by layer"),
-        "paths": Table(paths, PATHS, title="One maximum flow to the token most above the null"),
+        "paths": Table(paths, PATHS, title="One maximum flow to the token nearest to, or most above, the null"),
     }
 
 
@@ -302,7 +304,7 @@ def _output_row(number: int, unit: dict[str, Any]) -> dict[str, Any]:
         "position": int(unit["source"]),
         "output": unit["output"],
         "total_flow": float(unit["flow"].sum()),
-        "strongest": unit["tokens"][focus],
+        "nearest": unit["tokens"][focus],
         "excess": float(unit["flow"][focus] - unit["null"][focus]),
     }
 
@@ -327,7 +329,7 @@ def _metrics(units: Sequence[dict[str, Any]], method: str) -> dict[str, Metric]:
             label="Share of flows that are proved maximal",
         ),
         "source_cut_share": _share_or_nothing(
-            (kinds == "source")[cut], "minimum cuts that lie in the last layer alone", "Share of flows cut at the output"
+            (kinds == "source")[cut], "minimum cuts that lie in the last layer", "Share of flows cut at the output"
         ),
         "rank_agreement_rollout": _agreement(units, "rollout", "Agreement of ranks with attention rollout"),
         "rank_agreement_null": _agreement(units, "null", "Agreement of ranks with uniform attention"),
@@ -384,10 +386,15 @@ def _summary(units: Sequence[dict[str, Any]], method: str) -> str:
     output, token = _quoted(unit["output"]), _quoted(unit["tokens"][focus])
     if len(unit["tokens"]) == 1:
         return f"The text has one token, {token}, and all flow, {flow:.3f}, ends in it; {ending}."
-    if excess <= 0:
-        nearest = f"{token} comes nearest, with a flow of {flow:.3f}"
-        return f"Nothing that {output} draws on rises above uniform attention; {nearest}; {ending}."
-    return f"Beyond uniform attention, {output} draws most on {token}: flow {flow:.3f}, {excess:.3f} above; {ending}."
+    if excess > 1e-9:
+        return (
+            f"Beyond uniform attention, {output} draws most on {token}: flow {flow:.3f}, {excess:.3f} above; {ending}."
+        )
+    null = unit["null"][focus]
+    return (
+        f"{output} draws on no token more than uniform attention allows; {token} comes nearest, "
+        f"{flow:.3f} of {null:.3f}; {ending}."
+    )
 
 
 def _limits(units: Sequence[dict[str, Any]], asked: AttentionFlow) -> list[str]:
@@ -396,7 +403,7 @@ def _limits(units: Sequence[dict[str, Any]], asked: AttentionFlow) -> list[str]:
     kinds = [kind for unit in units for kind in unit["cut_kind"] if kind != "none"]
     at_source = sum(kind == "source" for kind in kinds)
     limits = [
-        "Attention weights are not contributions: the sizes of the values they carry and all feed-forward layers are left out.",
+        "Attention weights are not contributions: the sizes of values and all feed-forward layers are left out.",
         "A flow is what could have passed, not what did: it bounds what attention can carry and measures no influence.",
     ]
     if kinds and at_source > len(kinds) / 2 and any(unit["causal"] for unit in units):
