@@ -1,0 +1,53 @@
+"""What can be questioned: the only code that opens files and loads models.
+
+Opening this folder loads nothing: a subject's module is imported when it is first needed. A digest never needs torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import lazy_loader
+
+from answerable.errors import unknown
+
+SUBJECTS = {
+    "language_model": "answerable.subjects.language_model",
+    "table": "answerable.subjects.table",
+    "arrays": "answerable.subjects.arrays",
+    "texts": "answerable.subjects.texts",
+}
+
+__getattr__, __dir__, _exported = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "arrays": ["read_arrays"],
+        "conversion": ["convert"],
+        "table": ["as_table", "read_column", "read_table"],
+        "texts": ["read_text", "read_texts"],
+    },
+)
+__all__ = ["SUBJECTS", "digest", *_exported]
+
+
+def digest(kind: str, value: object) -> str | None:
+    """SHA-256 of what a subject holds: never of its name, its path or its dates.
+
+    Parameters
+    ----------
+    kind : a key of ``SUBJECTS``
+    value : an address, or the live object itself
+
+    Returns
+    -------
+    64 hexadecimal digits, or None for a live object whose content cannot be told from its parts
+
+    Raises
+    ------
+    UnknownName : there is no such kind
+    CannotRead, Refused : the address leads to nothing, or to something that is not read
+    """
+    if kind not in SUBJECTS:
+        raise unknown("kind of subject", kind, SUBJECTS)
+    found: str | None = importlib.import_module(SUBJECTS[kind]).digest(value)
+    return found

@@ -1,0 +1,156 @@
+"""Tables: CSV and Parquet files, and any dataframe, as polars."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from answerable.errors import BadInput, CannotRead, unknown
+from answerable.subjects.address import locate
+from answerable.subjects.kinds import file_digest, kind_of, refuse_pickle
+
+# A Parquet file that would take this many times its own size and this many bytes in memory was made to do so.
+MOST_GROWTH, MOST_CHEAP_BYTES = 500, 1_000_000_000
+
+
+def read_table(subject: Any) -> pl.DataFrame:
+    """A table as polars.
+
+    Parameters
+    ----------
+    subject : path of a CSV (comma, semicolon or tab) or Parquet file, told by content; or any dataframe
+
+    Raises
+    ------
+    CannotRead, Refused : a missing or damaged file, or one that is no table
+    BadInput : no rows, no columns, or no dataframe
+    """
+    if not isinstance(subject, (str, Path)):
+        return as_table(subject)
+    path = locate(subject, what="a CSV or Parquet file")
+    kind = kind_of(path)
+    refuse_pickle(path, kind)
+    if kind == "empty":
+        raise BadInput("the file is empty", where=str(path), mend="give a table with a row of names")
+    if kind not in ("parquet", "text"):
+        raise CannotRead(f"a file of kind {kind!r} is no table", where=str(path), mend="save it as CSV or Parquet")
+    frame = _failing_in_one_line(_read_parquet if kind == "parquet" else _read_csv, path)
+    return _with_rows(frame, str(path))
+
+
+def as_table(frame: Any) -> pl.DataFrame:
+    """Any dataframe that narwhals knows, as polars.
+
+    Raises
+    ------
+    BadInput : it is no dataframe, or has no rows
+    """
+    if isinstance(frame, pl.DataFrame):
+        return _with_rows(frame, "table")
+    try:
+        found = nw.from_native(frame)
+        eager = found.collect() if isinstance(found, nw.LazyFrame) else found
+        return _with_rows(eager.to_polars(), "table")
+    except (TypeError, AttributeError):
+        mend = "give a path or a dataframe"
+        raise BadInput(f"a {type(frame).__name__} is no table", where="table", mend=mend) from None
+
+
+def read_column(subject: Any, column: str) -> npt.NDArray[np.float64]:
+    """One column of numbers, all there and finite.
+
+    Raises
+    ------
+    UnknownName : there is no such column
+    BadInput : an entry that is missing, no number or not finite; the line names the row, from 1
+    """
+    where = str(subject) if isinstance(subject, (str, Path)) else "table"
+    frame = read_table(subject)
+    if column not in frame.columns:
+        raise unknown("column", column, frame.columns, where=where)
+    where = f"{where}, column {column}"
+    numbers = frame[column].cast(pl.Float64, strict=False)
+    bad = (numbers.is_null() | ~numbers.is_finite().fill_null(True)).arg_max() if len(numbers) else None
+    if bad is not None and (numbers[bad] is None or not math.isfinite(numbers[bad])):
+        found = frame[column][bad]
+        what = "the entry is missing" if found is None else f"{str(found)[:40]!r} is no finite number"
+        raise BadInput(
+            what, where=f"{where}, row {bad + 1}", mend="mend the entry, drop the row or choose another column"
+        )
+    return numbers.to_numpy()
+
+
+def digest(value: object) -> str | None:
+    """SHA-256 of a file's bytes, or of a dataframe's names, types and cells."""
+    if isinstance(value, (str, Path)):
+        return file_digest(locate(value, what="a CSV or Parquet file"))
+    frame = as_table(value)
+    return hashlib.sha256(json.dumps([_described(frame[name]) for name in frame.columns]).encode()).hexdigest()
+
+
+def _described(column: pl.Series) -> list[str]:
+    """A column's name, type and the digest of its cells; missing and NaN differ."""
+    missing = column.is_null().to_numpy().tobytes()
+    if column.dtype.is_numeric() and not column.dtype.is_decimal():
+        cells = column.fill_null(0).to_numpy().tobytes()
+    else:
+        cells = json.dumps(column.to_list(), default=str).encode()
+    found = hashlib.sha256(len(missing).to_bytes(8, "little") + missing + cells)
+    return [column.name, str(column.dtype), found.hexdigest()]
+
+
+def _with_rows(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    if not frame.width or not frame.height:
+        raise BadInput("the table has no rows" if frame.width else "the table has no columns", where=where)
+    return frame
+
+
+def _failing_in_one_line(read: Any, path: Path) -> pl.DataFrame:
+    try:
+        return read(path)
+    except CannotRead:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError) as failure:
+        said = " ".join(str(failure).split())[:200]
+        raise CannotRead(
+            f"no table can be read ({said})", where=str(path), mend="save it again as CSV or Parquet"
+        ) from None
+
+
+def _read_parquet(path: Path) -> pl.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        told = pq.ParquetFile(path).metadata
+    except pa.ArrowException as failure:
+        raise ValueError(str(failure)) from None
+    cells = told.num_rows * told.num_columns
+    if 8 * cells > max(MOST_CHEAP_BYTES, MOST_GROWTH * path.stat().st_size):
+        mend = "save it again as CSV or Parquet"
+        raise CannotRead(f"{told.num_rows} rows do not fit into a file of its size", where=str(path), mend=mend)
+    return pl.read_parquet(path)
+
+
+def _read_csv(path: Path) -> pl.DataFrame:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        head = file.readline(1_000_000)
+    names = next(csv.reader([head], delimiter=(separator := _separator(head))), [])
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        mend = "give each column a name of its own"
+        raise CannotRead(f"two columns are called {twice[:40]!r}", where=str(path), mend=mend)
+    return pl.read_csv(path, separator=separator, infer_schema_length=None)
+
+
+def _separator(head: str) -> str:
+    return max(",;\t", key=head.count)
