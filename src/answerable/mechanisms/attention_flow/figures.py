@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_ROWS = 60  # tokens drawn one by one
+FEW_ROWS = 30  # tokens drawn of a longer text
 MOST_WORDS = 240  # tokens of a running text that are drawn
 MOST_LANES = 24  # positions in the picture of paths
 LONGEST_LABEL = 16  # characters
@@ -27,7 +28,7 @@ LINE = 20  # px from one row to the next
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4
 
 
-def flow_bars(tokens: pl.DataFrame, width: int, *, source: int) -> alt.LayerChart:
+def flow_bars(tokens: pl.DataFrame, width: int, *, source: int, most: int = FEW_ROWS) -> alt.LayerChart:
     """A bar of flow for every token, with a tick where uniform attention would end it.
 
     Parameters
@@ -35,10 +36,11 @@ def flow_bars(tokens: pl.DataFrame, width: int, *, source: int) -> alt.LayerChar
     tokens : position, token, flow, null, excess
     width : px of the whole figure
     source : position of the output
+    most : tokens drawn of a text of more than 60
     """
     rows = _labelled(tokens)
     focus = _most_above(rows, source)
-    shown, which = _fewer(rows)
+    shown, which = _fewer(rows, most)
     end = max(1.0, *(row["flow"] for row in rows))
     y = _token_axis(shown)
     x = alt.X("flow:Q", title="Flow [1]", scale=alt.Scale(domain=[0, end], nice=False), axis=_axis(end))
@@ -61,7 +63,9 @@ def flow_bars(tokens: pl.DataFrame, width: int, *, source: int) -> alt.LayerChar
     )
 
 
-def cut_map(tokens: pl.DataFrame, cuts: pl.DataFrame, width: int, *, n_layers: int) -> alt.LayerChart:
+def cut_map(
+    tokens: pl.DataFrame, cuts: pl.DataFrame, width: int, *, n_layers: int, most: int = FEW_ROWS
+) -> alt.LayerChart:
     """Tokens by layers: how much of each flow's minimum cut lies in which layer.
 
     Parameters
@@ -70,9 +74,10 @@ def cut_map(tokens: pl.DataFrame, cuts: pl.DataFrame, width: int, *, n_layers: i
     cuts : position, layer (from 1), capacity
     width : px of the whole figure
     n_layers : number of the last layer
+    most : tokens drawn of a text of more than 60
     """
     rows = _labelled(tokens)
-    shown, which = _fewer(rows)
+    shown, which = _fewer(rows, most)
     by_position = {row["position"]: row for row in shown}
     cells = [
         {
@@ -106,7 +111,7 @@ def cut_map(tokens: pl.DataFrame, cuts: pl.DataFrame, width: int, *, n_layers: i
         )
     )
     kinds = [row["cut_kind"] for row in rows if row["cut_kind"] != "none"]
-    finding, most = _cut_finding(kinds)
+    finding, by_kind = _cut_finding(kinds)
     how = (
         "Row: one token's flow. Cell: the share of its narrowest place (minimum cut) in that layer; dotted: none."
         + which
@@ -116,7 +121,7 @@ def cut_map(tokens: pl.DataFrame, cuts: pl.DataFrame, width: int, *, n_layers: i
         width,
         finding,
         how,
-        f"Map of {len(shown)} tokens by {n_layers} layers: where each flow is narrowest. {most}.",
+        f"Map of {len(shown)} tokens by {n_layers} layers: where each flow is narrowest. {by_kind}.",
         right=8,
     )
 
@@ -205,16 +210,17 @@ def path_picture(paths: pl.DataFrame, tokens: pl.DataFrame, width: int, *, sourc
     )
 
 
-def flow_against_rollout(tokens: pl.DataFrame, width: int) -> alt.LayerChart:
+def flow_against_rollout(tokens: pl.DataFrame, width: int, *, most: int = FEW_ROWS) -> alt.LayerChart:
     """Flow, rollout and the null of every token on one logarithmic axis.
 
     Parameters
     ----------
     tokens : position, token, flow, rollout, null, excess
     width : px of the whole figure
+    most : tokens drawn of a text of more than 60
     """
     rows = _labelled(tokens)
-    shown, which = _fewer(rows)
+    shown, which = _fewer(rows, most)
     values = [row[name] for row in shown for name in ("flow", "rollout", "null") if row[name] > 0]
     lowest = math.floor(math.log10(min([*values, 0.1])) + 1e-9)
     data = [
@@ -366,13 +372,13 @@ def _excess_finding(rows: list[dict[str, Any]], focus: dict[str, Any]) -> str:
     )
 
 
-def _fewer(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """At most 60 rows in text order, those most above the null, and a sentence that says so."""
+def _fewer(rows: list[dict[str, Any]], most: int) -> tuple[list[dict[str, Any]], str]:
+    """All rows of a short text, else ``most`` in text order, those most above the null, and a sentence that says so."""
     if len(rows) <= MOST_ROWS:
         return rows, ""
-    half = MOST_ROWS // 2
-    chosen = sorted(sorted(rows, key=lambda row: -row["excess"])[:half], key=lambda row: row["position"])
-    return chosen, f" Of {len(rows)} tokens the {half} most above uniform attention."
+    most = min(most, MOST_ROWS)
+    chosen = sorted(sorted(rows, key=lambda row: -row["excess"])[:most], key=lambda row: row["position"])
+    return chosen, f" Of {len(rows)} tokens the {most} most above uniform attention."
 
 
 def _cut_finding(kinds: list[str]) -> tuple[str, str]:
