@@ -1,0 +1,1 @@
+"""Races against the programs that people would otherwise use."""

@@ -1,0 +1,56 @@
+"""``python -m reproductions NAME [--quick]``: a paper's figures, ours and the difference, as one table."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+
+
+class Row(NamedTuple):
+    """One figure. What the paper does not give, or we cannot measure, is None."""
+
+    what: str
+    paper: float | None
+    ours: float | None
+    note: str = ""
+
+
+def main() -> int:
+    names = sorted(path.stem.replace("_", "-") for path in HERE.glob("*.py") if not path.stem.startswith("__"))
+    parser = argparse.ArgumentParser(prog="python -m reproductions", description="A paper's figures beside ours.")
+    parser.add_argument("name", choices=names, help="the question")
+    parser.add_argument("--quick", action="store_true", help="smaller samples, under a minute")
+    arguments = parser.parse_args()
+    module = importlib.import_module(f"reproductions.{arguments.name.replace('-', '_')}")
+    rows = [Row(*row) for row in module.rows(quick=arguments.quick)]
+    print(f"{arguments.name}{' (quick: a subset)' if arguments.quick else ''}")
+    print("\n".join(_table(rows)))
+    return 0
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    heads = ("", "paper", "ours", "difference", "")
+    body = [(row.what, _number(row.paper), _number(row.ours), _difference(row), row.note) for row in rows]
+    widths = [max(len(line[column]) for line in (heads, *body)) for column in range(len(heads))]
+    lines = [
+        "  ".join(cell.ljust(wide) for cell, wide in zip(line, widths, strict=True)).rstrip() for line in (heads, *body)
+    ]
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _difference(row: Row) -> str:
+    return "-" if row.paper is None or row.ours is None else f"{row.ours - row.paper:+.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
