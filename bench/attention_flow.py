@@ -1,8 +1,8 @@
 """Attention flow against general maximum-flow programs, on the attention of SmolLM2-135M-Instruct (residual stream on).
 
-One source, the last token. Ours is the whole call for all sinks: reading and checking the patterns, rollout, flows and
-cuts. Peers get their graph ready made, built once and not timed; slow ones are timed on a sample of sinks spread over the
-text.
+One source, the last token. Ours is the whole call for all sinks: reading and checking the patterns, rollout, flows
+and cuts. Peers get their graph ready made, built once and not timed; slow ones are timed on a sample of sinks spread
+over the text.
 """
 
 from __future__ import annotations

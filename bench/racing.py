@@ -24,8 +24,8 @@ PAIRS, QUICK_PAIRS = 5, 3
 class Race:
     """One peer against ours on one piece of work.
 
-    Both calls return the same numbers, which are compared; a peer that is slow does ``their_share`` of the work, and its
-    times are scaled to the whole.
+    Both calls return the same numbers, which are compared; a peer that is slow does ``their_share`` of the work, and
+    its times are scaled to the whole.
     """
 
     work: str

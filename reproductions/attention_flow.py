@@ -1,8 +1,8 @@
 """FlowPrune (Xu et al., NeurIPS 2025) beside ours.
 
-Its Table of overlaps is of BERT-base on MRPC and QNLI and of DeiT-S, which are not at hand; tiny random models of BERT's shape stand
-in, so that the order of the three methods can be compared, not the numbers. Its decoder findings are of Llama and Qwen; SmolLM2-135M,
-whose weights come with a package, stands in.
+Its table of overlaps is of BERT-base on MRPC and QNLI and of DeiT-S, which are not at hand; tiny random models of
+BERT's shape stand in, so that the order of the three methods can be compared, not the numbers. Its decoder findings are
+of Llama and Qwen; SmolLM2-135M, whose weights come with a package, stands in.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from answerable.mechanisms.attention_flow import attention_flow, attention_rollo
 
 GIVING = "When Mary and John went to the store, John gave a drink to"
 LONGER = (
-    "The river had risen in the night and taken the lower bridge with it, so the market was held on the hill. Anna came early "
-    "with two baskets of pears, and her brother followed with the cart, complaining about the mud, the hour and the price of "
-    "oats, until the baker gave him a roll to keep him quiet for a while."
+    "The river had risen in the night and taken the lower bridge with it, so the market was held on the hill. Anna "
+    "came early with two baskets of pears, and her brother followed with the cart, complaining about the mud, the hour "
+    "and the price of oats, until the baker gave him a roll to keep him quiet for a while, and the geese went home."
 )
-PAPER_OVERLAP = {
-    3: (98.50, 63.40),
-    5: (97.93, 84.71),
-    10: (97.69, 66.38),
-}  # MRPC, BERT 12 -> 8 layers: FlowPrune, rollout
+# MRPC, BERT 12 -> 8 layers: FlowPrune, rollout
+PAPER_OVERLAP = {3: (98.50, 63.40), 5: (97.93, 84.71), 10: (97.69, 66.38)}
 
 Row = tuple[str, float | None, float | None, str]
 
@@ -36,7 +33,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def encoder_overlaps(texts: int) -> Iterator[Row]:
-    """Overlap of the strongest tokens with the exact ones, 12 layers pruned to 8, no residual stream, as in the paper."""
+    """Overlap of the strongest tokens with the exact ones, 12 layers pruned to 8, no residual stream (as the paper)."""
     overlaps: dict[int, list[tuple[float, float]]] = {top: [] for top in PAPER_OVERLAP}
     for patterns, source in _encoder_patterns(texts):
         exact = attention_flow(patterns, source, residual=False, null=False).flow
@@ -62,12 +59,14 @@ def decoder_findings() -> Iterator[Row]:
         yield f"decoder {word} residual: rank agreement of flow with - position", None, ranked, "14 tokens, 30 layers"
         ranked = float(spearmanr(found.null, positions).statistic)
         yield f"decoder {word} residual: the same of uniform attention", None, ranked, "the mask alone gives the order"
-        yield f"decoder {word} residual: rollout on the first token", None, float(found.rollout[0]), ""
+        left = float(found.rollout[1:].sum())
+        yield f"decoder {word} residual: rollout on all tokens but the first", None, left, ""
 
 
 def pruning_errors() -> Iterator[Row]:
     """Errors of both cuts on 30 layers and 64 tokens; the paper reports overlaps near .9 on Llama at three layers."""
     patterns = _decoder_patterns(LONGER)[:, :64, :64]
+    assert patterns.shape[1] == 64
     exact = attention_flow(patterns, null=False).flow
     for threshold in (1e-6, 1e-3):
         error = prune(patterns, threshold, retain=1.0).flow() - exact
@@ -107,7 +106,7 @@ def _standard_error(values: np.ndarray) -> float:
 
 
 def _encoder_patterns(texts: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Attention of untrained encoders of BERT's depth, larger weights for sharper patterns; the output is the first token."""
+    """Attention of untrained encoders of BERT's depth, large weights for sharp patterns; output: the first token."""
     import torch
     from transformers import BertConfig, BertModel
 
