@@ -187,10 +187,10 @@ def command(question: Question, settings: Settings) -> str:
     words = ["answerable", "ask", question.name]
     for name, field in type(question).model_fields.items():
         value = getattr(question, name)
-        if value == field.default and not field.is_required():
-            continue
         if name in question.subject_fields():
-            value = _address(value)
+            value = None if value is None else _address(value)
+        if value is None or (not field.is_required() and value == field.default):
+            continue
         for entry in value if isinstance(value, (list, tuple)) else [value]:
             flag = f"--{name.replace('_', '-')}"
             if isinstance(entry, bool):

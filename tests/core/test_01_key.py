@@ -4,13 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from answerable.asking import Settings, answer_to, ask, prepared
+from answerable import subjects
+from answerable.asking import ask, prepared
 from answerable.keys import provenance_of, sources_of
 from answerable.question import Question
+from answerable.store import Store
 
 
 def key_of(question: Question, *, seed: int | None = None, threads: int = 1, device: str = "cpu") -> str:
@@ -102,10 +106,19 @@ def test_an_answer_from_the_store_says_so_with_the_date_it_was_made(store: Path)
     assert again.run.made == first.run.made != ""
 
 
-def test_a_live_object_without_a_digest_is_answered_but_not_stored(store: Path, marks: object) -> None:
-    class Rows:  # nothing that a digest could be taken of
-        ...
+def test_a_live_object_without_a_digest_is_answered_but_not_stored(
+    store: Path, marks: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subjects, "digest", lambda kind, value: None)
+    frame = pl.DataFrame({"a": [1, 2]})
+    for times in (1, 2):
+        answer = ask("trivial/rows", table=frame, store=store)
+        assert (answer.metrics["rows"].value, answer.from_store, marks()) == (2, False, times)
+        assert answer.provenance.key == ""
+    assert Store(store).journal() == []
 
-    question = prepared("trivial/mean", {"numbers": [1]})
-    assert answer_to(question, Settings()).provenance.key
-    assert provenance_of(prepared("trivial/rows", {"table": Rows()}), seed=None, threads=1, device="cpu") is None
+
+def test_a_live_dataframe_is_stored_by_its_content(store: Path) -> None:
+    ask("trivial/rows", table=pl.DataFrame({"a": [1, 2]}), store=store)
+    assert ask("trivial/rows", table=pl.DataFrame({"a": [1, 2]}), store=store).from_store
+    assert not ask("trivial/rows", table=pl.DataFrame({"a": [1, 3]}), store=store).from_store

@@ -424,7 +424,25 @@ def _limits(units: Sequence[dict[str, Any]], asked: AttentionFlow) -> list[str]:
 
 
 def _figures(units: Sequence[dict[str, Any]], tables: dict[str, Table], top: int) -> dict[str, Figure]:
-    return {}
+    """The pictures of the first text."""
+    import polars as pl
+
+    from . import figures
+
+    unit = units[0]
+    tokens, cuts, paths = (tables[name].frame.filter(pl.col("text") == 1) for name in ("tokens", "cuts", "paths"))
+    source = int(unit["source"])
+    drawn = {
+        "text": Figure.drawn(figures.coloured_text, tokens, source=source),
+        "flow": Figure.drawn(figures.flow_bars, tokens, source=source, most=top),
+    }
+    if cuts.height:
+        last = int(max(unit["layers"]))
+        drawn["cuts"] = Figure.drawn(figures.cut_map, tokens, cuts, n_layers=last, most=top)
+    if paths.height:
+        sink = int(unit["positions"][unit["focus"]])
+        drawn["paths"] = Figure.drawn(figures.path_picture, paths, tokens, source=source, sink=sink)
+    return drawn | {"rollout": Figure.drawn(figures.flow_against_rollout, tokens, most=top)}
 
 
 def _quoted(token: str) -> str:
