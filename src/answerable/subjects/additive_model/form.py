@@ -1,0 +1,566 @@
+"""The one exact form of an additive model: pieces per feature, pair tables, an intercept.
+
+    score(x) = intercept + sum_j shape_j(x_j) + sum_(i, j) pair_ij(x_i, x_j)
+
+A shape is a list of pieces over a line: a constant (bins, categories, scorecards), a line (linear terms, ReLU networks)
+or a polynomial of degree up to three (splines). A category is the whole number of its level, so that categories,
+integers and real numbers are all read by the same two loops. A class is decided by ``score >= cutoff``, the highest of
+several scores otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from answerable.errors import BadInput, unknown
+
+Floats = npt.NDArray[np.float64]
+Task = Literal["regression", "binary", "multiclass"]
+# What a model may have of pieces in one feature; beyond, only bounds would be at hand.
+MOST_PIECES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The component of one feature and the values that the feature may take.
+
+    Parameters
+    ----------
+    name : the feature's name
+    edges : (p + 1,) float64, rising: piece k reaches from ``edges[k]`` to ``edges[k + 1]``; the first and the last
+        reach on beyond their ends
+    coefficients : (p, degree + 1, n_outputs) float64, lowest power of ``x - origins[k]`` first
+    origins : (p,) float64; zeros by default
+    edge_goes_up : whether a value on an inner edge belongs to the piece above it
+    levels : names of the categories 0, 1, ...; empty for a number
+    integer : whether only whole numbers are in the domain; always so for categories
+    low, high : closed ends of the domain, may be infinite
+    allowed : (p,) bool, which pieces are in the domain; all by default
+    missing : (n_outputs,) what a missing value contributes; None where it may not be missing
+    weights : (p,) how often each piece was seen when the model was fitted; None where that is not known
+    missing_weight : the same of a missing value
+    """
+
+    name: str
+    edges: Floats
+    coefficients: Floats
+    origins: Floats = field(default_factory=lambda: np.zeros(0))
+    edge_goes_up: bool = True
+    levels: tuple[str, ...] = ()
+    integer: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    allowed: npt.NDArray[np.bool_] | None = None
+    missing: Floats | None = None
+    weights: Floats | None = None
+    missing_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        coefficients = np.asarray(self.coefficients, np.float64)
+        if coefficients.ndim == 1:
+            coefficients = coefficients[:, None, None]
+        elif coefficients.ndim == 2:
+            coefficients = coefficients[:, :, None]
+        n_pieces = len(coefficients)
+        where = f"feature {self.name}"
+        edges = np.asarray(self.edges, np.float64)
+        if len(edges) != n_pieces + 1 or n_pieces == 0 or np.any(np.diff(edges) <= 0):
+            raise BadInput(
+                f"{n_pieces} pieces between {len(edges)} edges",
+                where=where,
+                mend="give rising edges, one more than pieces",
+            )
+        if n_pieces > MOST_PIECES:
+            mend = f"simplify it; at most {MOST_PIECES:,} are kept"
+            raise BadInput(f"it has {n_pieces:,} pieces", where=where, mend=mend)
+        if not np.isfinite(coefficients).all():
+            piece = int(np.argwhere(~np.isfinite(coefficients))[0, 0])
+            raise BadInput(f"the score of piece {piece + 1} is not finite", where=where, mend="mend the fitted model")
+        if self.missing is not None and not np.isfinite(self.missing).all():
+            raise BadInput("the score of a missing value is not finite", where=where, mend="mend the fitted model")
+        if not self.low <= self.high:
+            raise BadInput(
+                f"no value from {self.low:g} to {self.high:g}", where=where, mend="give a domain with low <= high"
+            )
+        origins = np.zeros(n_pieces) if len(self.origins) == 0 else np.asarray(self.origins, np.float64)
+        if self.integer and not self.levels:
+            for end in (self.low, self.high):
+                if math.isfinite(end) and end != math.floor(end):
+                    raise BadInput(f"{end:g} bounds whole numbers", where=where, mend="give a whole number")
+        set_ = object.__setattr__
+        set_(self, "edges", edges)
+        set_(self, "coefficients", coefficients)
+        set_(self, "origins", origins)
+        set_(self, "integer", self.integer or bool(self.levels))
+        if self.missing is not None:
+            set_(self, "missing", np.atleast_1d(np.asarray(self.missing, np.float64)))
+        allowed = np.ones(n_pieces, bool) if self.allowed is None else np.asarray(self.allowed, bool)
+        set_(self, "allowed", allowed)
+        if self.weights is not None:
+            set_(self, "weights", _weights(self.weights, n_pieces, where))
+
+    @classmethod
+    def table(cls, name: str, edges: Any, values: Any, **more: Any) -> Shape:
+        """A step function: (p + 1,) edges, (p,) or (p, n_outputs) values."""
+        values = np.asarray(values, np.float64)
+        return cls(name, edges, values.reshape(len(values), 1, -1), **more)
+
+    @classmethod
+    def categories(cls, name: str, levels: Sequence[str], values: Any, **more: Any) -> Shape:
+        """One value for each category: (p,) or (p, n_outputs) values."""
+        return cls.table(
+            name, level_edges(len(levels)), values, levels=tuple(levels), low=0.0, high=len(levels) - 1.0, **more
+        )
+
+    @classmethod
+    def line(cls, name: str, slope: Any, **more: Any) -> Shape:
+        """``slope * x``; (n_outputs,) slopes."""
+        slope = np.atleast_1d(np.asarray(slope, np.float64))
+        return cls(name, np.array([-np.inf, np.inf]), np.stack([np.zeros_like(slope), slope])[None], **more)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every piece is a constant."""
+        return not np.any(self.coefficients[:, 1:])
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces."""
+        return len(self.coefficients)
+
+    def __call__(self, column: Any) -> Floats:
+        """(n_samples, n_outputs) components at encoded values; NaN stands for a missing one."""
+        from .evaluation import evaluate
+
+        column = np.ascontiguousarray(column, np.float64)
+        out = np.empty((len(column), self.coefficients.shape[2]))
+        missing = self.missing if self.missing is not None else np.full(out.shape[1], np.nan)
+        evaluate(column, self.edges, self.edge_goes_up, self.origins, self.coefficients, missing, out)
+        return out
+
+    def piece(self, column: Floats) -> npt.NDArray[np.intp]:
+        """Number of the piece that holds each encoded value."""
+        side: Literal["left", "right"] = "right" if self.edge_goes_up else "left"
+        return np.searchsorted(self.edges[1:-1], column, side=side)
+
+    def shown(self, value: float) -> str:
+        """An encoded value as a reader writes it."""
+        if math.isnan(value):
+            return "missing"
+        return self.levels[int(value)] if self.levels else f"{value:.6g}"
+
+    def described(self) -> str:
+        """The domain in words."""
+        if self.levels:
+            names = [level for k, level in enumerate(self.levels) if self.allowed is None or self.allowed[k]]
+            return "one of " + ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        kind = "a whole number" if self.integer else "a number"
+        return f"{kind} from {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A table over two features; row and column 0 stand for a missing value.
+
+    Parameters
+    ----------
+    first, second : numbers of the two features
+    first_edges, second_edges : (a + 1,) and (b + 1,) float64, edges of the bins as in :class:`Shape`
+    values : (a + 1, b + 1, n_outputs) float64
+    weights : (a + 1, b + 1) how often each cell was seen; None where that is not known
+    """
+
+    first: int
+    second: int
+    first_edges: Floats
+    second_edges: Floats
+    values: Floats
+    weights: Floats | None = None
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """(n_samples, n_outputs) at (n_samples, n_features) encoded rows."""
+        return self.values[
+            _bin(encoded[:, self.first], self.first_edges), _bin(encoded[:, self.second], self.second_edges)
+        ]
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """An additive model in exact form.
+
+    Parameters
+    ----------
+    features : one shape each, in the order of the columns
+    intercept : (n_outputs,) float64
+    pairs : tables over two features
+    task : regression, binary (class 1 where ``score >= cutoff``) or multiclass (highest score)
+    classes : names of the classes; empty for regression
+    cutoff : score from which on the decision is class 1
+    logit : whether the score is the logarithm of odds, so that it has a probability
+    source : what it was made from, in words
+    original : gives the original model's scores of the same rows, where it is at hand
+    """
+
+    features: tuple[Shape, ...]
+    intercept: Floats
+    pairs: tuple[Pair, ...] = ()
+    task: Task = "regression"
+    classes: tuple[str, ...] = ()
+    cutoff: float = 0.0
+    logit: bool = False
+    source: str = "pieces"
+    original: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept", np.atleast_1d(np.asarray(self.intercept, np.float64)))
+        if not self.features:
+            raise BadInput("it has no feature", where=self.source, mend="give a model with at least one")
+        names = self.names
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise BadInput(f"two features are called {twice!r}", where=self.source, mend="give each a name of its own")
+        if not np.isfinite(self.intercept).all():
+            raise BadInput("the intercept is not finite", where=self.source, mend="mend the fitted model")
+
+    # -- made from ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_ebm(cls, ebm: Any) -> AdditiveModel:
+        """From a fitted InterpretML EBM, or what its ``to_json`` wrote (a path, text or dict)."""
+        from .ebm import from_ebm
+
+        return from_ebm(ebm)
+
+    @classmethod
+    def from_sklearn(cls, estimator: Any, X: Any = None) -> AdditiveModel:
+        """From a fitted scikit-learn linear or logistic model or pipeline, or depth-1 boosting.
+
+        ``X`` (the rows it was fitted on) gives each feature its name, observed range and weights.
+        """
+        from .scikit import from_sklearn
+
+        return from_sklearn(estimator, X)
+
+    @classmethod
+    def from_pygam(cls, gam: Any, names: Sequence[str] = ()) -> AdditiveModel:
+        """From a fitted pyGAM model of splines, lines and factors."""
+        from .pygam import from_pygam
+
+        return from_pygam(gam, names)
+
+    @classmethod
+    def from_nam(cls, module: Any, *, domain: Mapping[str, tuple[float, float]], **more: Any) -> AdditiveModel:
+        """From a neural additive model: one univariate torch module a feature."""
+        from .network import from_nam
+
+        return from_nam(module, domain=domain, **more)
+
+    @classmethod
+    def from_scorecard(cls, table: Any, *, cutoff: float = 0.0, base: float = 0.0) -> AdditiveModel:
+        """From a scorecard: ``feature, bin_lower, bin_upper | category, points``."""
+        from .scorecard import from_scorecard
+
+        return from_scorecard(table, cutoff=cutoff, base=base)
+
+    @classmethod
+    def from_json(cls, path: Any) -> AdditiveModel:
+        """From this project's own JSON."""
+        from .own_json import from_json
+
+        return from_json(path)
+
+    def to_json(self) -> str:
+        """The model as this project's own JSON; :meth:`from_json` reads it back bit by bit."""
+        from .own_json import to_json
+
+        return to_json(self)
+
+    # -- looked at ----------------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [shape.name for shape in self.features]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores: one, or one for each class of several."""
+        return len(self.intercept)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Number of each feature by its name."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    def numbers_of(self, names: Any, *, what: str = "feature") -> list[int]:
+        """Numbers of features given by name or number.
+
+        Raises
+        ------
+        UnknownName : there is no such feature
+        """
+        found = []
+        for name in names:
+            if isinstance(name, (int, np.integer)) and 0 <= name < len(self.features):
+                found.append(int(name))
+            elif str(name) in self.places:
+                found.append(self.places[str(name)])
+            else:
+                raise unknown(what, str(name), self.names, where=self.source)
+        return found
+
+    def against(self, output: int, rival: int) -> AdditiveModel:
+        """The model of ``score[output] - score[rival]``, one output, cutoff 0."""
+
+        def difference(values: Floats) -> Floats:
+            return values[..., [output]] - values[..., [rival]]
+
+        shapes = [
+            dataclasses.replace(
+                shape,
+                coefficients=difference(shape.coefficients),
+                missing=None if shape.missing is None else difference(shape.missing),
+            )
+            for shape in self.features
+        ]
+        pairs = [dataclasses.replace(pair, values=difference(pair.values)) for pair in self.pairs]
+        return dataclasses.replace(
+            self, features=tuple(shapes), intercept=difference(self.intercept), pairs=tuple(pairs), task="binary",
+            classes=(self.classes[rival], self.classes[output]), cutoff=0.0, logit=False, original=None,
+        )  # fmt: skip
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any, *, inside: bool = True) -> Floats:
+        """Rows as (n_samples, n_features) float64: categories by their number, NaN for a missing value.
+
+        Parameters
+        ----------
+        X : a dataframe with the features' columns, or an array in their order
+        inside : refuse values outside the domain
+
+        Raises
+        ------
+        BadInput : an unknown category, a value outside the domain, a missing value where none may be; names row and
+            feature
+        """
+        columns = columns_of(X, self)
+        encoded = np.empty((len(columns[0]), len(self.features)), order="F")
+        for j, (shape, column) in enumerate(zip(self.features, columns, strict=True)):
+            encoded[:, j] = encoded_column(shape, column)
+            if inside:
+                _check_inside(shape, encoded[:, j])
+        return encoded
+
+    def contributions(self, encoded: Floats) -> Floats:
+        """(n_samples, n_features, n_outputs) components of encoded rows, without pairs."""
+        out = np.empty((len(encoded), len(self.features), self.n_outputs))
+        for j, shape in enumerate(self.features):
+            out[:, j] = shape(encoded[:, j])
+        return out
+
+    def score(self, encoded: Floats) -> Floats:
+        """(n_samples, n_outputs) scores of encoded rows."""
+        total = self.contributions(encoded).sum(axis=1) + self.intercept
+        for pair in self.pairs:
+            total += pair(encoded)
+        return total
+
+    def decide(self, encoded: Floats) -> npt.NDArray[np.intp]:
+        """(n_samples,) number of the class of encoded rows."""
+        scores = self.score(encoded)
+        return scores.argmax(axis=1) if self.n_outputs > 1 else (scores[:, 0] >= self.cutoff).astype(np.intp)
+
+    def check(self, X: Any) -> float:
+        """Largest difference from the original model's scores over rows.
+
+        Raises
+        ------
+        BadInput : the original model is not at hand
+        """
+        if self.original is None:
+            mend = "make the form from the fitted object"
+            raise BadInput("the original model is not at hand", where=self.source, mend=mend)
+        theirs = np.asarray(self.original(X), np.float64).reshape(-1, self.n_outputs)
+        return float(np.max(np.abs(self.score(self.encode(X, inside=False)) - theirs), initial=0.0))
+
+    # -- restricted ---------------------------------------------------------------------------------------------------
+
+    def restrict(
+        self,
+        domain: Mapping[str, Any] | None = None,
+        *,
+        integer: Sequence[str] = (),
+        missing: bool | None = None,
+        threshold: float | None = None,
+    ) -> AdditiveModel:
+        """The same model over a smaller domain, or with another threshold.
+
+        Parameters
+        ----------
+        domain : for a feature's name, ``(low, high)`` of a number, or the list of categories that it may take
+        integer : features that take whole numbers only
+        missing : False: no value may be missing
+        threshold : probability from which on the decision is class 1, for a model of log odds
+
+        Raises
+        ------
+        BadInput, UnknownName : no such feature or category; no such interval; a threshold outside (0, 1)
+        """
+        shapes = list(self.features)
+        for name, values in (domain or {}).items():
+            place = self.numbers_of([name], what="feature of domain")[0]
+            shapes[place] = _narrowed(shapes[place], values)
+        for place in self.numbers_of(integer, what="feature of integer"):
+            shapes[place] = dataclasses.replace(shapes[place], integer=True)
+        if missing is False:
+            shapes = [dataclasses.replace(shape, missing=None) for shape in shapes]
+        cutoff = self.cutoff
+        if threshold is not None:
+            if not 0 < threshold < 1:
+                raise BadInput(f"it is {threshold:g}", where="threshold", mend="give a probability between 0 and 1")
+            if not self.logit or self.task != "binary":
+                raise BadInput("the score is no log odds", where="threshold", mend="leave it out, or give a cutoff")
+            cutoff = math.log(threshold) - math.log1p(-threshold)
+        return dataclasses.replace(self, features=tuple(shapes), cutoff=cutoff)
+
+
+def level_edges(n_levels: int) -> Floats:
+    """Edges around the whole numbers 0, 1, ..., at the halves between them."""
+    return np.arange(n_levels + 1, dtype=np.float64) - 0.5
+
+
+def _weights(weights: Any, n_pieces: int, where: str) -> Floats:
+    weights = np.asarray(weights, np.float64)
+    if weights.shape != (n_pieces,):
+        raise BadInput(
+            f"{len(weights)} weights of {n_pieces} pieces", where=f"{where}, weights", mend="give one a piece"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise BadInput(
+            "a weight is negative or not finite", where=f"{where}, weights", mend="give weights of at least 0"
+        )
+    return weights
+
+
+def _bin(column: Floats, edges: Floats) -> npt.NDArray[np.intp]:
+    return np.where(np.isnan(column), 0, np.searchsorted(edges[1:-1], column, side="right") + 1)
+
+
+def columns_of(X: Any, model: AdditiveModel) -> list[pl.Series | Floats]:
+    """One column a feature, from a dataframe by name or from an array by place."""
+    if isinstance(X, np.ndarray):
+        rows = X[None] if X.ndim == 1 else X
+        if rows.ndim != 2 or rows.shape[1] != len(model.features):
+            mend = f"give one column each: {', '.join(model.names[:8])}"
+            raise BadInput(f"rows of {rows.shape[-1]} values for {len(model.features)} features", where="X", mend=mend)
+        if rows.dtype == object:
+            return [
+                pl.Series([None if _is_nan(v) else v for v in rows[:, j]], strict=False) for j in range(rows.shape[1])
+            ]
+        return [rows[:, j] for j in range(rows.shape[1])]
+    from answerable.subjects.table import as_table
+
+    frame = as_table(X)
+    absent = [name for name in model.names if name not in frame.columns]
+    if absent:
+        raise unknown("column", absent[0], frame.columns, where="X").within("the model's features")
+    return [frame[name] for name in model.names]
+
+
+def _is_nan(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def encoded_column(shape: Shape, column: Any) -> Floats:
+    """A column as numbers: categories by the number of their level, NaN for a missing value."""
+    if not shape.levels:
+        return _numbers(shape, column)
+    code = {level: float(k) for k, level in enumerate(shape.levels)}
+    entries = column.to_list() if isinstance(column, pl.Series) else list(column)
+    out = np.empty(len(entries))
+    for i, entry in enumerate(entries):
+        if _is_nan(entry):
+            out[i] = math.nan
+            continue
+        found = code.get(_as_level(entry))
+        if found is None:
+            raise BadInput(
+                f"{str(entry)[:40]!r} is no category it knows", where=f"row {i + 1}, feature {shape.name}",
+                mend=f"give {shape.described()}",
+            )  # fmt: skip
+        out[i] = found
+    return out
+
+
+def _as_level(entry: Any) -> str:
+    if isinstance(entry, (bool, np.bool_)):
+        return str(bool(entry))
+    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
+        return str(int(entry))
+    return str(entry)
+
+
+def _numbers(shape: Shape, column: Any) -> Floats:
+    if isinstance(column, pl.Series):
+        cast = column.cast(pl.Float64, strict=False)
+        lost = cast.is_null() & column.is_not_null()
+        if lost.any():
+            row = int(lost.arg_max() or 0)
+            raise BadInput(
+                f"{str(column[row])[:40]!r} is no number", where=f"row {row + 1}, feature {shape.name}",
+                mend=f"give {shape.described()}",
+            )  # fmt: skip
+        return cast.fill_null(math.nan).to_numpy()
+    try:
+        return np.asarray(column, np.float64)
+    except ValueError:
+        raise BadInput("it holds text", where=f"feature {shape.name}", mend=f"give {shape.described()}") from None
+
+
+def _check_inside(shape: Shape, column: Floats) -> None:
+    missing = np.isnan(column)
+    if shape.missing is None and missing.any():
+        row = int(missing.argmax())
+        raise BadInput(
+            "the value is missing", where=f"row {row + 1}, feature {shape.name}", mend=f"give {shape.described()}"
+        )
+    outside = (column < shape.low) | (column > shape.high)
+    if shape.integer:
+        outside |= ~missing & (column != np.floor(column))
+    if shape.allowed is not None and not shape.allowed.all():
+        outside |= ~missing & ~shape.allowed[shape.piece(column)]
+    if outside.any():
+        row = int(outside.argmax())
+        raise BadInput(
+            f"{shape.shown(column[row])} is outside the domain", where=f"row {row + 1}, feature {shape.name}",
+            mend=f"give {shape.described()}, or widen the domain",
+        )  # fmt: skip
+
+
+def _narrowed(shape: Shape, values: Any) -> Shape:
+    where = f"domain, feature {shape.name}"
+    if shape.levels:
+        names = [_as_level(value) for value in values]
+        for name in names:
+            if name not in shape.levels:
+                raise unknown("category", name, shape.levels, where=where)
+        kept = np.array([level in names for level in shape.levels])
+        if not kept.any():
+            raise BadInput("no category is left", where=where, mend=f"give some of {', '.join(shape.levels[:8])}")
+        return dataclasses.replace(shape, allowed=kept)
+    if len(values) != 2 or not all(isinstance(v, (int, float)) and not math.isnan(v) for v in values):
+        raise BadInput(f"{str(values)[:40]} is no interval", where=where, mend="give two numbers, the smaller first")
+    low, high = float(values[0]), float(values[1])
+    if low > high:
+        raise BadInput(f"no value from {low:g} to {high:g}", where=where, mend="give the smaller number first")
+    return dataclasses.replace(shape, low=max(low, shape.low), high=min(high, shape.high))

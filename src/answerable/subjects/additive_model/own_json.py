@@ -1,0 +1,86 @@
+"""This project's own JSON: every number as its shortest exact decimal, infinities as words."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from answerable.errors import BadInput, CannotRead
+
+from .form import AdditiveModel, Pair, Shape
+
+FORMAT = "answerable additive model 1"
+_SHAPE = {"edges", "coefficients", "origins", "allowed", "missing", "weights"}
+_PAIR = {"first_edges", "second_edges", "values", "weights"}
+
+
+def to_json(model: AdditiveModel) -> str:
+    """The model as JSON text."""
+    document = {
+        "format": FORMAT,
+        "task": model.task,
+        "classes": list(model.classes),
+        "cutoff": model.cutoff,
+        "logit": model.logit,
+        "source": model.source,
+        "intercept": _plain(model.intercept),
+        "features": [{name: _plain(value) for name, value in vars(shape).items()} for shape in model.features],
+        "pairs": [{name: _plain(value) for name, value in vars(pair).items()} for pair in model.pairs],
+    }
+    return json.dumps(document, allow_nan=False)
+
+
+def from_json(source: Any) -> AdditiveModel:
+    """The model in a path, a JSON text or a parsed document.
+
+    Raises
+    ------
+    CannotRead : it is no such document
+    """
+    where = str(source) if isinstance(source, Path) else "additive model"
+    try:
+        if isinstance(source, Path):
+            source = source.read_text(encoding="utf-8")
+        document = source if isinstance(source, Mapping) else json.loads(source)
+        if document.get("format") != FORMAT:
+            raise BadInput(f"its format is {str(document.get('format'))[:40]!r}", where=where, mend=f"give {FORMAT!r}")
+        return AdditiveModel(
+            tuple(Shape(**_fields(entry, _SHAPE)) for entry in document["features"]),
+            _array(document["intercept"]),
+            tuple(Pair(**_fields(entry, _PAIR)) for entry in document["pairs"]),
+            task=document["task"], classes=tuple(document["classes"]), cutoff=float(document["cutoff"]),
+            logit=bool(document["logit"]), source=str(document["source"]),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
+        said = " ".join(str(failure).split())[:120]
+        mend = "save it again with to_json"
+        raise CannotRead(f"no additive model can be read ({said})", where=where, mend=mend) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _array(value: Any) -> Any:
+    return None if value is None else np.array(value, np.float64)
+
+
+def _fields(entry: Mapping[str, Any], arrays: set[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: _array(value) if name in arrays else value for name, value in entry.items()}
+    for name in ("low", "high"):
+        if name in fields:
+            fields[name] = float(fields[name])
+    if "levels" in fields:
+        fields["levels"] = tuple(fields["levels"])
+    return fields

@@ -1,0 +1,380 @@
+"""scikit-learn: linear and logistic models, scalers, one-hot, bins and splines before them, depth-1 boosting.
+
+Every column that reaches the linear model is a piecewise polynomial of one input feature; times its coefficient and
+added up by feature it gives the shapes. Boosted stumps are step functions from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from answerable.errors import BadInput
+
+from .form import AdditiveModel, Shape, Task, columns_of, encoded_column, level_edges
+
+Floats = npt.NDArray[np.float64]
+LINEAR = "coef_", "intercept_"
+
+
+class Column(NamedTuple):
+    """One column on its way to the linear model: a piecewise polynomial of one feature.
+
+    feature : number of the input feature
+    edges, origins, coefficients : (p + 1,), (p,), (p, degree + 1), as in :class:`Shape`
+    levels : categories, where the feature is one
+    """
+
+    feature: int
+    edges: Floats
+    origins: Floats
+    coefficients: Floats
+    levels: tuple[str, ...] = ()
+
+
+def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
+    """A fitted scikit-learn model as an additive model.
+
+    Parameters
+    ----------
+    estimator : a linear or logistic model, a pipeline that ends in one, or boosted trees of depth 1
+    X : the rows it was fitted on; names, observed ranges and weights are taken from them
+
+    Raises
+    ------
+    BadInput : a step that is not additive; it is named
+    """
+    names = _names(estimator, X)
+    final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    steps = [step for _, step in estimator.steps[:-1]] if hasattr(estimator, "steps") else []
+    columns = [_identity(j) for j in range(len(names))]
+    for step in steps:
+        columns = _through(step, columns, names)
+    if hasattr(final, "estimators_") and not hasattr(final, "coef_"):
+        shapes, intercept = _stumps(final, columns, names)
+    elif all(hasattr(final, name) for name in LINEAR):
+        shapes, intercept = _linear(final, columns, names, hasattr(estimator, "feature_names_in_"))
+    else:
+        raise BadInput(
+            f"{type(final).__name__} is not additive", where="model",
+            mend="give a fitted linear or logistic model, a pipeline that ends in one, or boosting with max_depth=1",
+        )  # fmt: skip
+    if X is not None:
+        shapes = _observed(shapes, X)
+    task, classes = _task(final, len(intercept))
+    _refuse_one_hot(shapes, X)
+    return AdditiveModel(
+        tuple(shapes), intercept, task=task, classes=classes, logit=_is_logistic(final), source=type(final).__name__,
+        original=getattr(estimator, "decision_function", None) or estimator.predict,
+    )  # fmt: skip
+
+
+def _names(estimator: Any, X: Any) -> list[str]:
+    if hasattr(estimator, "feature_names_in_"):
+        return [str(name) for name in estimator.feature_names_in_]
+    if X is not None and hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    try:
+        return [f"x{j}" for j in range(estimator.n_features_in_)]
+    except AttributeError:
+        raise BadInput("the model is not fitted", where=type(estimator).__name__, mend="fit it first") from None
+
+
+def _identity(feature: int) -> Column:
+    return Column(feature, np.array([-np.inf, np.inf]), np.zeros(1), np.array([[0.0, 1.0]]))
+
+
+def _through(step: Any, columns: list[Column], names: Sequence[str]) -> list[Column]:
+    """The columns after a step."""
+    kind = type(step).__name__
+    if step is None or step == "passthrough" or (kind == "FunctionTransformer" and step.func is None):
+        return columns
+    if hasattr(step, "transformers_"):
+        return _through_columns(step, columns, names)
+    if hasattr(step, "steps"):
+        for _, inner in step.steps:
+            columns = _through(inner, columns, names)
+        return columns
+    if kind in ("StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler"):
+        factor, shift = _affine(step, kind, len(columns))
+        return [_scaled(column, factor[j], shift[j]) for j, column in enumerate(columns)]
+    if kind == "OneHotEncoder":
+        return [one for column, found in zip(columns, _one_hot(step), strict=True) for one in found(column)]
+    if kind == "KBinsDiscretizer":
+        return [one for j, column in enumerate(columns) for one in _binned(step, j, _raw(column, kind, names))]
+    if kind == "SplineTransformer":
+        return [one for j, column in enumerate(columns) for one in _splines(step, j, _raw(column, kind, names))]
+    raise BadInput(
+        f"the step {kind} is not additive or not known", where="pipeline",
+        mend="use scalers, OneHotEncoder, KBinsDiscretizer, SplineTransformer and ColumnTransformer",
+    )  # fmt: skip
+
+
+def _through_columns(step: Any, columns: list[Column], names: Sequence[str]) -> list[Column]:
+    found: list[Column] = []
+    for _, inner, chosen in step.transformers_:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        wanted = [chosen] if isinstance(chosen, (str, int)) else list(np.atleast_1d(chosen))
+        if wanted and isinstance(wanted[0], (bool, np.bool_)):
+            wanted = list(np.flatnonzero(wanted))
+        places = [list(names).index(str(one)) if isinstance(one, str) else int(one) for one in wanted]
+        found += _through(None if isinstance(inner, str) else inner, [columns[place] for place in places], names)
+    return found
+
+
+def _affine(step: Any, kind: str, n_columns: int) -> tuple[Floats, Floats]:
+    """Factor and shift of each column."""
+    ones, zeros = np.ones(n_columns), np.zeros(n_columns)
+    if kind == "MinMaxScaler":
+        if step.clip:
+            raise BadInput("MinMaxScaler clips", where="pipeline", mend="fit it with clip=False")
+        return step.scale_, step.min_
+    scale = ones if step.scale_ is None else np.asarray(step.scale_)
+    center = (
+        getattr(step, "mean_", None) if kind == "StandardScaler" and step.with_mean else getattr(step, "center_", None)
+    )
+    return 1 / scale, zeros if center is None else -np.asarray(center) / scale
+
+
+def _scaled(column: Column, factor: float, shift: float) -> Column:
+    coefficients = column.coefficients * factor
+    coefficients[:, 0] += shift
+    return column._replace(coefficients=coefficients)
+
+
+def _raw(column: Column, kind: str, names: Sequence[str]) -> Column:
+    if len(column.coefficients) > 1 or not np.array_equal(column.coefficients[0], [0.0, 1.0]):
+        raise BadInput(
+            f"{kind} comes after a step that changes {names[column.feature]}", where="pipeline",
+            mend=f"put {kind} first, scalers after it",
+        )  # fmt: skip
+    return column
+
+
+def _one_hot(step: Any) -> list[Any]:
+    if getattr(step, "infrequent_categories_", None) is not None and any(
+        entry is not None for entry in step.infrequent_categories_
+    ):
+        raise BadInput("OneHotEncoder joins rare categories", where="pipeline", mend="fit it without min_frequency")
+
+    def columns_of(j: int, column: Column) -> list[Column]:
+        levels = tuple(_level(value) for value in step.categories_[j])
+        edges = level_edges(len(levels))
+        dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
+        indicators = np.eye(len(levels))
+        return [
+            Column(column.feature, edges, np.zeros(len(levels)), indicators[k][:, None], levels)
+            for k in range(len(levels))
+            if dropped is None or k != dropped
+        ]
+
+    return [lambda column, j=j: columns_of(j, column) for j in range(len(step.categories_))]
+
+
+def _level(value: Any) -> str:
+    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
+
+
+def _binned(step: Any, j: int, column: Column) -> list[Column]:
+    inner = np.asarray(step.bin_edges_[j])[1:-1]
+    edges: Floats = np.array([-np.inf, *inner, np.inf])
+    n_bins = len(edges) - 1
+    if step.encode == "ordinal":
+        return [Column(column.feature, edges, np.zeros(n_bins), np.arange(n_bins, dtype=float)[:, None])]
+    return [Column(column.feature, edges, np.zeros(n_bins), np.eye(n_bins)[k][:, None]) for k in range(n_bins)]
+
+
+def _splines(step: Any, j: int, column: Column) -> list[Column]:
+    from scipy.interpolate import PPoly
+
+    spline = step.bsplines_[j]
+    if spline.k > 3 or step.extrapolation not in ("constant", "linear", "error", "continue"):
+        what = f"degree {spline.k}" if spline.k > 3 else f"extrapolation {step.extrapolation!r}"
+        raise BadInput(
+            f"SplineTransformer has {what}", where="pipeline", mend="use degree 3 and extrapolation='constant'"
+        )
+    n_splines = spline.c.shape[1]
+    inner = spline.t[spline.k : len(spline.t) - spline.k]
+    columns = []
+    for s in range(n_splines if step.include_bias else n_splines - 1):
+        pieces = PPoly.from_spline((spline.t, spline.c[:, s], spline.k))
+        places = np.searchsorted(pieces.x, inner[:-1], side="right") - 1
+        coefficients = pieces.c[::-1, places].T
+        columns.append(continued(column.feature, inner, coefficients, step.extrapolation))
+    return columns
+
+
+def continued(feature: int, knots: Floats, coefficients: Floats, how: str) -> Column:
+    """A spline between its knots with what stands beyond them."""
+    if how in ("error", "continue"):
+        return Column(feature, knots, knots[:-1].copy(), coefficients)
+    ends = [(coefficients[0], 0.0), (coefficients[-1], knots[-1] - knots[-2])]
+    beyond = np.zeros((2, coefficients.shape[1]))
+    for side, (piece, step) in enumerate(ends):
+        polynomial = np.polynomial.Polynomial(piece)
+        beyond[side, 0] = polynomial(step)
+        if how == "linear":
+            beyond[side, 1] = polynomial.deriv()(step)
+    return Column(
+        feature,
+        np.array([-np.inf, *knots, np.inf]),
+        np.concatenate([[knots[0]], knots[:-1], [knots[-1]]]),
+        np.vstack([beyond[:1], coefficients, beyond[1:]]),
+    )
+
+
+def _linear(final: Any, columns: list[Column], names: Sequence[str], named: bool) -> tuple[list[Shape], Floats]:
+    weights = np.atleast_2d(np.asarray(final.coef_, np.float64))
+    if weights.shape[1] != len(columns):
+        raise BadInput(
+            f"{weights.shape[1]} coefficients for {len(columns)} columns", where="pipeline", mend="fit it again"
+        )
+    intercept = np.broadcast_to(np.asarray(final.intercept_, np.float64), len(weights)).copy()
+    shapes = []
+    for j, name in enumerate(names):
+        own = [(column, weights[:, c]) for c, column in enumerate(columns) if column.feature == j]
+        if own or not named:  # a column that no step uses may hold anything, and is no feature
+            shapes.append(summed(name, own, len(weights)))
+    return shapes, intercept
+
+
+def summed(name: str, own: list[tuple[Column, Floats]], n_outputs: int) -> Shape:
+    """One feature's columns times their coefficients, over the union of their edges."""
+    if not own:
+        return Shape.line(name, np.zeros(n_outputs))
+    levels = next((column.levels for column, _ in own if column.levels), ())
+    edges = np.unique(np.concatenate([column.edges for column, _ in own]))
+    origins = np.where(np.isfinite(edges[:-1]), edges[:-1], np.where(np.isfinite(edges[1:]), edges[1:], 0.0))
+    if levels:
+        origins = np.zeros(len(origins))
+    n_powers = max(column.coefficients.shape[1] for column, _ in own)
+    total = np.zeros((len(edges) - 1, n_powers, n_outputs))
+    for column, weight in own:
+        places = np.clip(np.searchsorted(column.edges, edges[:-1], side="right") - 1, 0, len(column.origins) - 1)
+        shifted = _shifted(column.coefficients[places], origins - column.origins[places])
+        total[:, : shifted.shape[1]] += shifted[:, :, None] * weight
+    if levels:
+        return Shape.categories(name, levels, total[:, 0])
+    low = edges[0] if np.isfinite(edges[0]) else -math.inf
+    high = edges[-1] if np.isfinite(edges[-1]) else math.inf
+    return Shape(name, edges, total, origins, low=low, high=high)
+
+
+def _shifted(coefficients: Floats, step: Floats) -> Floats:
+    """Polynomials in ``x - a`` rewritten in ``x - (a + step)``: Taylor's shift."""
+    out = coefficients.copy()
+    n_powers = out.shape[1]
+    for first in range(n_powers - 1):
+        for power in range(n_powers - 2, first - 1, -1):
+            out[:, power] += step * out[:, power + 1]
+    return out
+
+
+def _stumps(final: Any, columns: list[Column], names: Sequence[str]) -> tuple[list[Shape], Floats]:
+    trees = np.asarray(final.estimators_, dtype=object)
+    if trees.ndim == 1:
+        trees = trees[:, None]
+    if any(len(column.coefficients) > 1 or column.coefficients[0, 1:].tolist() != [1.0] for column in columns):
+        raise BadInput("boosted trees come after other steps", where="pipeline", mend="give the boosting model alone")
+    n_outputs = trees.shape[1]
+    steps: list[list[tuple[float, int, float, float]]] = [[] for _ in names]
+    base = np.zeros(n_outputs)
+    for number, row in enumerate(trees):
+        for c, grown in enumerate(row):
+            tree = grown.tree_
+            if tree.max_depth > 1:
+                joined = sorted({names[f] for f in tree.feature if f >= 0})
+                raise BadInput(
+                    f"not additive: tree {number + 1} has depth {tree.max_depth} and joins {' & '.join(joined)}",
+                    where=type(final).__name__, mend="fit it with max_depth=1",
+                )  # fmt: skip
+            value = final.learning_rate * tree.value[:, 0, 0]
+            if tree.max_depth == 0:
+                base[c] += value[0]
+            else:
+                edge = _edge_of_single(tree.threshold[0])
+                steps[tree.feature[0]].append((edge, c, value[tree.children_left[0]], value[tree.children_right[0]]))
+    shapes = [_steps(name, own, n_outputs) for name, own in zip(names, steps, strict=True)]
+    # what precedes the trees is the same for every row; one row shows it
+    row = np.zeros((1, len(names)))
+    theirs = final.decision_function(row) if hasattr(final, "decision_function") else final.predict(row)
+    ours = np.sum([shape(row[:, j]) for j, shape in enumerate(shapes)], axis=0)
+    return shapes, (np.asarray(theirs, np.float64).reshape(1, -1) - ours)[0]
+
+
+def _edge_of_single(threshold: float) -> float:
+    """The largest double that is at most ``threshold`` once it is rounded to single precision, as the trees do."""
+    below = np.float32(threshold)
+    if float(below) > threshold:
+        below = np.nextafter(below, np.float32(-np.inf))
+    middle = (float(below) + float(np.nextafter(below, np.float32(np.inf)))) / 2
+    return middle if float(np.float32(middle)) == float(below) else math.nextafter(middle, -math.inf)
+
+
+def _steps(name: str, own: list[tuple[float, int, float, float]], n_outputs: int) -> Shape:
+    inner = np.unique([edge for edge, *_ in own])
+    values = np.zeros((len(inner) + 1, n_outputs))
+    for edge, c, left, right in own:
+        place = int(np.searchsorted(inner, edge)) + 1
+        values[:place, c] += left
+        values[place:, c] += right
+    return Shape.table(name, [-np.inf, *inner, np.inf], values, edge_goes_up=False)
+
+
+def _observed(shapes: list[Shape], X: Any) -> list[Shape]:
+    """The shapes over the range that the rows cover, with the rows' weights."""
+    import dataclasses
+
+    columns = columns_of(X, AdditiveModel(tuple(shapes), np.zeros(shapes[0].coefficients.shape[2])))
+    found = []
+    for shape, column in zip(shapes, columns, strict=True):
+        encoded = encoded_column(shape, column)
+        encoded = encoded[~np.isnan(encoded)]
+        counts = np.bincount(shape.piece(encoded), minlength=shape.n_pieces).astype(float)
+        ends: dict[str, Any] = (
+            {} if shape.levels or not len(encoded) else {"low": float(encoded.min()), "high": float(encoded.max())}
+        )
+        found.append(dataclasses.replace(shape, weights=counts if shape.constant else None, **ends))
+    return found
+
+
+def _refuse_one_hot(shapes: list[Shape], X: Any) -> None:
+    """Indicators that always sum to 1 are one feature in disguise: then the domain is no box."""
+    if X is None:
+        return
+
+    columns = columns_of(X, AdditiveModel(tuple(shapes), np.zeros(shapes[0].coefficients.shape[2])))
+    groups: dict[str, list[int]] = {}
+    for j, shape in enumerate(shapes):
+        if not shape.levels and "_" in shape.name:
+            groups.setdefault(shape.name.rsplit("_", 1)[0], []).append(j)
+    for stem, places in groups.items():
+        if len(places) < 2:
+            continue
+        values = np.column_stack([np.asarray(columns[j], np.float64) for j in places])
+        if np.isin(values, (0.0, 1.0)).all() and (values.sum(axis=1) == 1).all():
+            raise BadInput(
+                f"{', '.join(shapes[j].name for j in places[:4])} are one category in {len(places)} columns",
+                where=f"feature {stem}", mend="give the pipeline with its OneHotEncoder, which makes them one feature",
+            )  # fmt: skip
+
+
+def _task(final: Any, n_outputs: int) -> tuple[Task, tuple[str, ...]]:
+    if not hasattr(final, "classes_"):
+        if n_outputs > 1:
+            raise BadInput(f"it has {n_outputs} outputs", where=type(final).__name__, mend="fit one model for each")
+        return "regression", ()
+    classes = tuple(_level(name) for name in final.classes_)
+    return ("binary" if n_outputs == 1 else "multiclass"), classes
+
+
+def _is_logistic(final: Any) -> bool:
+    """Whether the sigmoid of the score is the model's own probability."""
+    if type(final).__name__ in ("LogisticRegression", "LogisticRegressionCV"):
+        return len(final.classes_) == 2
+    return getattr(final, "loss", "") in ("log_loss",) and len(getattr(final, "classes_", ())) == 2
