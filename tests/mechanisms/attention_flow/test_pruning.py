@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from answerable.mechanisms.attention_flow import attention_flow, prune
+from answerable.mechanisms.attention_flow.flows import flows_from
 from answerable.mechanisms.attention_flow.network import read_capacities
 from answerable.mechanisms.attention_flow.pruning import _best_kept, _runs, compress, layer_scores
-from answerable.mechanisms.attention_flow.solver import flows_from
 from tests.oracles.attention_flow import random_patterns
 
 

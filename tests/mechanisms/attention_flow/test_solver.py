@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from answerable.mechanisms.attention_flow import attention_flow, attention_rollout, staircase_bound
 from answerable.mechanisms.attention_flow.bounds import layer_bounds
+from answerable.mechanisms.attention_flow.flows import flows_from
 from answerable.mechanisms.attention_flow.network import Capacities, read_capacities, uniform_capacities
-from answerable.mechanisms.attention_flow.solver import flows_from
 from tests.oracles.attention_flow import (
     flow_by_fractions,
     flow_by_networkx,

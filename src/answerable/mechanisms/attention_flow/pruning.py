@@ -25,6 +25,7 @@ import numpy as np
 from answerable.compiled import kernel, usable_cores
 
 from .bounds import Heads, end_bound, position_in, rollout_from
+from .flows import flows_from
 from .maximum_flow import Flows
 from .network import Array, Capacities, read_capacities
 
@@ -171,8 +172,6 @@ def layer_scores(capacities: Capacities, score: Score, *, seed: int = 0) -> Arra
     if score == "small":
         return ((capacities.down > 0) & (capacities.down <= SMALL)).sum(axis=(1, 2))[::-1].astype(np.float64)
     if score == "cut":
-        from .solver import flows_from
-
         n = len(capacities.positions)
         singles = tuple((index,) for index in range(n))
         return flows_from(capacities, n - 1, singles, usable_cores()).cut.sum(axis=0)[::-1]
@@ -262,8 +261,6 @@ class Pruned:
     def _flows(
         self, capacities: Capacities, start: int, threads: int | None, unpruned: Capacities | None = None
     ) -> Flows:
-        from .solver import flows_from
-
         singles = tuple((index,) for index in range(len(capacities.positions)))
         return flows_from(capacities, start, singles, threads or usable_cores(), unpruned)
 

@@ -10,8 +10,8 @@ Every exact value comes with a flow that reaches it and a cut that no flow can e
 in which the model applies them; the residual stream is part of the network unless ``residual=False``; merged layers
 bound the flow from above, pruned arcs from below, and the two are never mixed into one number that is neither.
 
-This file holds the front door and its result; ``network`` reads and checks, ``maximum_flow`` solves, ``bounds``
-bounds, ``pruning`` holds FlowPrune's two cuts.
+This file holds the front door and its result; ``network`` reads and checks, ``flows`` and ``maximum_flow`` solve,
+``bounds`` bounds, ``pruning`` holds FlowPrune's two cuts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from answerable.errors import BadInput
 
 from . import pruning
 from .bounds import Heads, end_bound, position_in, read_ends, rollout_from
-from .maximum_flow import Flows, Network, Solution, end_cut, maximum_flows, solution
+from .flows import demand_of, demands_of, flows_from, network_of
+from .maximum_flow import Solution, end_cut, solution
 from .network import Array, Capacities, patterns_of, read_capacities, uniform_capacities
 
 Method = Literal["exact", "staircase", "compressed", "pruned"]
@@ -126,8 +127,8 @@ class AttentionFlow:
         if len(capacities.down) == 1:
             arcs = [(0, start, k, capacities.down[0, start, k]) for k in members]
         else:
-            network = _network(capacities, start)
-            found = solution(network, *_demand(capacities, members))
+            network = network_of(capacities, start)
+            found = solution(network, *demand_of(capacities, members))
             arcs = list(_arcs_across(capacities, start, members, found.source_side))
         named = [
             CutArc(int(self.layers[len(capacities.down) - 1 - p]), self._position(i), self._position(k), float(c))
@@ -172,7 +173,7 @@ class AttentionFlow:
         if len(down) == 1:
             on_arcs[0, start, members] = down[0, start, members]
             return on_arcs
-        found: Solution = solution(_network(self._capacities, start), *_demand(self._capacities, members))
+        found: Solution = solution(network_of(self._capacities, start), *demand_of(self._capacities, members))
         on_arcs[0, start] = found.supply
         on_arcs[1:-1] = found.middle
         # arcs into the members of a sink set share what reaches the set, filled up one after the other
@@ -353,46 +354,11 @@ def _staircase_row(work: _Work, start: int, rollout: Array, n_layers: int) -> _R
 _METHODS = {"exact": _exact_row, "compressed": _compressed_row, "pruned": _pruned_row}
 
 
-def flows_from(
-    capacities: Capacities,
-    start: int,
-    members: Sequence[tuple[int, ...]],
-    threads: int,
-    unpruned: Capacities | None = None,
-) -> Flows:
-    """Maximum flows from ``start`` to every sink, with the capacity of a minimum cut per layer from the output down."""
-    demands, lows = _demands(capacities, members)
-    if len(capacities.down) == 1:
-        value = demands[:, start].copy()
-        priced = value if unpruned is None else _demands(unpruned, members)[0][:, start]
-        return Flows(value, priced[:, None].copy())
-    original = None if unpruned is None else (_network(unpruned, start), _demands(unpruned, members)[0])
-    return maximum_flows(_network(capacities, start), demands, lows, threads, original)
-
-
-def _network(capacities: Capacities, start: int) -> Network:
-    down = capacities.down
-    straight = np.ascontiguousarray(np.diagonal(down[1:-1], axis1=1, axis2=2))
-    high = start if capacities.causal else down.shape[-1] - 1
-    return Network(down[0, start], down[1:-1], straight, high, capacities.causal)
-
-
-def _demands(capacities: Capacities, members: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
-    """What each position can send to each sink in the first layer, and the first position that can: (m, n) and (m,)."""
-    first = capacities.down[-1]
-    if all(len(one) == 1 for one in members):
-        demands = np.ascontiguousarray(first[:, [one[0] for one in members]].T)
-    else:
-        demands = np.stack([first[:, list(one)].sum(axis=1) for one in members])
-    lows = [min(one) if capacities.causal else 0 for one in members]
-    return demands, np.array(lows, np.int64)
-
-
 def _ends_of_sets(capacities: Capacities, start: int, members: Sequence[tuple[int, ...]]) -> Array:
     """The least cut through the two ends for every sink or set of sinks."""
     if all(len(one) == 1 for one in members):
         return end_bound(capacities, start)[[one[0] for one in members]]
-    demands, lows = _demands(capacities, members)
+    demands, lows = demands_of(capacities, members)
     if len(capacities.down) == 1:
         return demands[:, start].copy()
     high = start if capacities.causal else capacities.down.shape[-1] - 1
@@ -530,11 +496,6 @@ def _where_cut(cut: Array, numbers: Array) -> tuple[Array, Array]:
     kind[~cuts_here[..., 1:].any(axis=-1)] = "source"
     kind[~cuts_here.any(axis=-1)] = "none"
     return layer, kind
-
-
-def _demand(capacities: Capacities, members: Sequence[int]) -> tuple[Array, int]:
-    demands, lows = _demands(capacities, [tuple(members)])
-    return demands[0], int(lows[0])
 
 
 def _arcs_across(
