@@ -82,10 +82,13 @@ $(BIN)/.installed: $(BIN)/.locked pyproject.toml
 
 bench-setup: .venv-bench/bin/.locked ## .venv-bench, with the programs that ours is raced against
 
-.venv-bench/bin/.locked: bench/requirements.lock
-	$(call environment,.venv-bench,bench/requirements.lock,$(TORCH),the programs to race against)
-	@.venv-bench/bin/python $(PIP_INSTALL) --no-deps hatchling==1.33.0 editables==0.6
-	@.venv-bench/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+# It sees all of .venv through a .pth file and holds only what the peers add, so that nothing large is installed twice.
+.venv-bench/bin/.locked: bench/requirements.lock $(BIN)/.installed
+	@$(BIN)/python -m venv --clear .venv-bench
+	@.venv-bench/bin/python $(PIP_INSTALL) --no-deps -r bench/requirements.lock
+	@seen=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  here=$$(.venv-bench/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  echo "import site; site.addsitedir('$$seen')" > "$$here/product.pth"
 	@touch $@
 
 test-oldest: .venv-oldest/bin/.locked ## the suite on the lowest versions that pyproject.toml admits

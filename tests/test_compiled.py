@@ -77,12 +77,12 @@ def test_without_a_writable_place_kernels_live_in_memory(tmp_path: Path) -> None
 
 def test_an_edit_in_any_kernel_file_changes_the_folder(tmp_path: Path) -> None:
     callee, other = tmp_path / "callee.py", tmp_path / "other.py"
-    callee.write_text("from answerable.compiled import kernel\n")
+    callee.write_text("from answerable.compiled import kernel\n\n@kernel\ndef f(): return 1\n")
     other.write_text("nothing is compiled here\n")
     first = compiled._fingerprint(tmp_path)
     other.write_text("still nothing\n")
     assert compiled._fingerprint(tmp_path) == first
-    callee.write_text("from answerable.compiled import kernel\nEDITED = True\n")
+    callee.write_text("from answerable.compiled import kernel\n\n@kernel\ndef f(): return 2\n")
     assert compiled._fingerprint(tmp_path) != first
 
 
