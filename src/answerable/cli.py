@@ -352,16 +352,12 @@ def schema(name: str | None = None, /) -> int:
 
 def _add_question(arguments: list[str]) -> None:
     """Give ``ask`` the one subcommand that this command line names, so that no other question is loaded."""
-    from answerable import registry
-
-    words = [word for word in arguments if not word.startswith("-")]
     if not arguments or arguments[0] != "ask":
         return
-    if len(words) == 1:
-        for kind in registry.catalogue():
-            ask.command(_asking(kind), name=kind.name, help=kind.in_plain_words())
-    elif words[1] == arguments[1]:
-        kind = registry.find(words[1])
+    from answerable import registry
+
+    named = len(arguments) > 1 and not arguments[1].startswith("-")
+    for kind in [registry.find(arguments[1])] if named else registry.catalogue():
         ask.command(_asking(kind), name=kind.name, help=kind.in_plain_words(), help_format="plaintext")
 
 
