@@ -1,0 +1,1 @@
+"""Questions about why a model decided as it did."""

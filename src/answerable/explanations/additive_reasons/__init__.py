@@ -1,0 +1,25 @@
+"""What is the smallest reason for this decision, and the smallest change that flips it?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "api": [
+            "check",
+            "complexity",
+            "count_completions",
+            "explain",
+            "is_sufficient",
+            "minimum_change",
+            "minimum_sufficient_reason",
+            "redundant_features",
+            "shapley_values",
+        ],
+        "completions": ["Component", "Probability", "at_least_zero"],
+        "covers": ["Cover", "cheapest_cover"],
+        "redundancy": ["Redundancy", "redundancies"],
+        "shapley": ["Shapley", "of_class", "of_probability", "of_probability_over_rows", "of_score"],
+        "solver": ["Reasons", "reasons", "sufficient", "tie_class"],
+    },
+)
