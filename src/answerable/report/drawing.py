@@ -31,7 +31,7 @@ LEFT, RIGHT, RIGHT_NARROW = 14, 28, 14  # px kept free inside the SVG for fonts 
 def svg(specification: Mapping[str, Any], *, room: int = WIDE, prefix: str = "") -> str:
     """The picture as one inline SVG element that follows the page's colours.
 
-    Its title and subtitle are left to the caption around it; it carries ``role="img"`` and the specification's description.
+    Title and subtitle are left to the caption around it; it carries ``role="img"`` and the description.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _into_cache(digest: str, drawn: str) -> None:
             return  # a full disk costs the next report its time, not this one its picture
 
 
-# -------------------------------------------------------------------------------------- the SVG, rebuilt anew
+# the SVG, rebuilt anew
 
 _ID = "\ue000"  # stands for the prefix of ids until a page hands one in
 _ELEMENTS = words("svg g path rect line circle text tspan defs clipPath")

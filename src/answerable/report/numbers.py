@@ -1,7 +1,8 @@
 """How a number is written: as many digits as its interval bears, ends rounded outwards, units once.
 
-The width of the interval, to two significant digits, sets the last place. An exact number keeps the digits it has, at most
-six; a count is whole. A number is worked on as the decimal that Python prints for it, so that 0.3 stays 0.3.
+The width of the interval, to two significant digits, sets the last place. An exact number keeps the digits it
+has, at most six; a count is whole. A number is worked on as the decimal that Python prints for it, so that 0.3 stays
+0.3.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def _exponent(number: float) -> int:
 
 
 def _power(*numbers: float | None) -> int:
-    """The power of ten that is written out: that of the largest number where plain digits would be unreadable, else 0."""
+    """The power of ten that is written out where plain digits would be unreadable: that of the largest number."""
     sizes = [abs(number) for number in numbers if number is not None and math.isfinite(number) and number]
     largest = max(sizes, default=1.0)
     whole = all(isinstance(number, int) for number in numbers if number is not None)

@@ -1,7 +1,7 @@
 """What the page says: from the answers to plain text, numbers and small drawings, ready to be set.
 
-Everything that a model, a data set or a file wrote is made safe to look at here, and cut to what a page bears; the template
-escapes it once more.
+Everything that a model, a data set or a file wrote is made safe to look at here, and cut to what a page bears; the
+template escapes it once more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from answerable import registry
-from answerable.answer import NARROW, WIDE, Answer, Figure, Metric
+from answerable.answer import NARROW, Answer, Figure, Metric
 from answerable.errors import AnswerableError
 from answerable.report import numbers
 from answerable.report.drawing import svg
@@ -33,7 +33,8 @@ FEW = 20  # answers; a longer report shows each first picture and fewer rows
 MOST_ROWS, FEWER_ROWS = 50, 10  # of a table on the page
 MOST_METRICS, MOST_LIMITS = 80, 12
 LONGEST_LEAD = 20  # entries of the list under the verdict sentence
-# Characters of the file: what pictures, rows and files to download may take together, so that the whole stays under 5 MB.
+# Characters of the file: what pictures, rows and files to download may take together, so that all of it
+# stays under 5 MB.
 PICTURES, ROWS, DOWNLOADS = 2_600_000, 900_000, 1_000_000
 WORST_FIRST = ("failed", "not run", "undecided", "held", "")
 _TO_MEND = {"failed": "To mend it", "undecided": "To decide it", "not run": "To run it"}
@@ -192,7 +193,7 @@ class Page:
     expected: bool
 
 
-# -------------------------------------------------------------------------------------------------------------- from results
+# from results
 
 
 def page_of_result(result: Result) -> Page:
@@ -300,7 +301,7 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!", "…", ".”")) else ".")
 
 
-# ---------------------------------------------------------------------------------------------------------------- the parts
+# the parts
 
 
 def _entry(
@@ -490,7 +491,7 @@ def _is_digest(text: str) -> bool:
     return len(text) >= 32 and all(c in "0123456789abcdef" for c in text.removeprefix("sha256:"))
 
 
-# ------------------------------------------------------------------------------------------------------------ expectations
+# expectations
 
 
 def _expectation(expected: Expected, outcome: Outcome, void: bool) -> Expectation:
@@ -607,7 +608,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{numbers.count(number)} {noun}{'' if number == 1 else 's'}"
 
 
-# -------------------------------------------------------------------------------------------------------------- as plain data
+# as plain data
 
 
 def data_of_result(result: Result) -> dict[str, Any]:
@@ -639,7 +640,7 @@ def data_of_result(result: Result) -> dict[str, Any]:
 
 
 def data_of_answer(answer: Answer) -> dict[str, Any]:
-    """All that the page shows of an answer, less its block ``run``: ``answer.json`` and the digest of each table and figure."""
+    """All that the page shows of an answer, less its block ``run``; of a table or figure the digest."""
     return {
         **answer.without_run(),
         "sha256": {

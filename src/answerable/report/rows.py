@@ -109,7 +109,8 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-# ----------------------------------------------------------------------------------------------------- the file to download
+# the file to
+# download
 
 
 def _csv(frame: pl.DataFrame, budget: int) -> tuple[str, int]:

@@ -1,9 +1,10 @@
 """What a figure's specification may hold.
 
-It may come from a saved folder, so it is data and never trusted code. :func:`checked` rebuilds it from what is known to be
-harmless: marks, channels, transforms and properties on the lists below, literal values, plain field names and colours of
-the theme. There is no place for an expression, a signal, a parameter, an address or an image: a condition or a filter is
-written as a predicate (``{"field": "x", "gte": 0}``), a computed column is computed before the figure is drawn.
+It may come from a saved folder, so it is data and never trusted code. :func:`checked` rebuilds it from what is known
+to be harmless: marks, channels, transforms and properties on the lists below, literal values, plain field names and
+colours of the theme. There is no place for an expression, a signal, a parameter, an address or an image: a condition
+or a filter is written as a predicate (``{"field": "x", "gte": 0}``), a computed column is computed before the figure
+is drawn.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _GUIDE_PROPERTIES = words(
     "tickBand tickCap tickCount tickDash tickExtra tickMinStep tickOffset tickOpacity tickRound tickSize "
     "tickWidth values format formatType orient offset position minExtent maxExtent zindex translate "
     "bandPosition direction columns columnPadding rowPadding clipHeight padding symbolType symbolSize "
-    "symbolOffset symbolOpacity symbolStrokeWidth symbolDash symbolLimit type legendX legendY gridAlign "
+    "gradientLength gradientThickness symbolOffset symbolOpacity symbolStrokeWidth symbolDash symbolLimit type legendX legendY gridAlign "
     "strokeDash"
 )
 _GUIDE_COLOURS = words(
@@ -164,7 +165,7 @@ class _Checker:
                 self.unknown(name, at)
         return built
 
-    # -------------------------------------------------------------------------------------------------------------- data
+    # data
 
     def data(self, data: Json, where: str) -> Json:
         if data is None:
@@ -198,7 +199,7 @@ class _Checker:
         self.rows += built
         return built
 
-    # ------------------------------------------------------------------------------------------------------------- marks
+    # marks
 
     def mark(self, mark: Json, where: str) -> Json:
         mark = {"type": mark} if isinstance(mark, str) else mark
@@ -231,7 +232,7 @@ class _Checker:
                 self.unknown(name, at)
         return built
 
-    # --------------------------------------------------------------------------------------------------------- encodings
+    # encodings
 
     def encoding(self, encoding: Json, where: str) -> dict[str, Json]:
         built: dict[str, Json] = {}
@@ -385,7 +386,7 @@ class _Checker:
             built[name] = self.plain(part, where)
         return built
 
-    # -------------------------------------------------------------------------------------------------------- transforms
+    # transforms
 
     def transform(self, step: Json, where: str) -> dict[str, Json]:
         if not isinstance(step, Mapping):
@@ -423,7 +424,7 @@ class _Checker:
             return self.word(value, where) if name in ("offset", "order", "timeUnit") else self.field(value, where)
         return self.scalar(value, where)
 
-    # ----------------------------------------------------------------------------------------------------------- literals
+    # literals
 
     def literal(self, value: Json, channel: str, where: str) -> Json:
         if channel in _COLOUR_CHANNELS and isinstance(value, str):
@@ -431,7 +432,7 @@ class _Checker:
         return self.shape(value, where) if channel == "shape" else self.plain(value, where)
 
     def scalar(self, value: Json, where: str) -> Json:
-        """Null, a truth value, a finite number or a text; a text is shown as on the page, the same wherever it stands."""
+        """Null, a truth value, a finite number or a text as the page shows it, the same wherever it stands."""
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -569,8 +570,8 @@ def checked(
 
     Raises
     ------
-    BadInput : it holds an expression, a signal, an address, an image, a field name that is not plain, a colour that is not
-        one of the theme, or anything else that is not on the list
+    BadInput : it holds an expression, a signal, an address, an image, a field name that is not plain, a colour that
+        is not one of the theme, or anything else that is not on the list
     UnknownName : a mark style that the theme does not have
     """
     try:

@@ -1,7 +1,8 @@
 """The small drawings of the page: a number with its interval, alone or against the line it has to clear.
 
-The grammar is the charts': a round dot and a bare whisker are an estimate, a diamond with end stops proved bounds, a diamond
-alone is exact, an arrowhead marks an open side, a hollow dot is undecided. Numbers alone go in, so nothing has to be escaped.
+The grammar is the charts': a round dot and a bare whisker are an estimate, a diamond with end stops proved bounds, a
+diamond alone is exact, an arrowhead marks an open side, a hollow dot is undecided. Numbers alone go in, so nothing has
+to be escaped.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Line:
-    """The line to clear, two for a band, and the side that holds; ``side`` None is outside a band, or all but the line."""
+    """The line to clear, two for a band, and the side that holds; None is outside a band, or all but the line."""
 
     low: float
     high: float | None = None

@@ -1,4 +1,4 @@
-"""The page to a file: one HTML document that loads nothing, under a policy that allows its own style and script alone."""
+"""The page to a file: one HTML document that loads nothing and runs nothing but its own style and script."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def html(found: Result | Sequence[Answer] | Answer, *, title: str = "") -> str:
 
 
 def fragment(answer: Answer) -> str:
-    """An answer for a notebook: the sentence, its numbers, its first picture and its limits, with a style of its own."""
+    """An answer for a notebook: the sentence, its numbers, its first picture and its limits, with a style of its
+    own.
+    """
     entry = pages.entry_of_answer(answer)
     return _environment().get_template("fragment.html").render(entry=entry, style=Markup(_fragment_style()))
 
@@ -151,7 +153,7 @@ def _hash(text: str) -> str:
 @functools.cache
 def _key() -> list[tuple[Markup, str]]:
     """The grammar of the small drawings, in small drawings."""
-    scale, ends = Scale(0, 10), (5.0, 2.0, 8.0)
+    scale, ends = Scale(-15.7, 25.7), (5.0, 2.0, 8.0)
     samples = [
         (whisker(*ends, "estimated", scale=scale), "estimated, with its interval"),
         (whisker(*ends, "bounds", scale=scale), "proved bounds"),

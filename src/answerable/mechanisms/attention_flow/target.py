@@ -14,8 +14,8 @@ def position_of(target: str, tokens: Sequence[str]) -> int:
 
     Parameters
     ----------
-    target : ``last`` or ``token:last`` for the last token; ``index:i``, negative from the end; ``token:NAME`` for the one
-        token that reads so, blanks around it left out; ``text:"..."`` for the token in which the one occurrence ends
+    target : ``last`` or ``token:last`` for the last token; ``index:i``, negative from the end; ``token:NAME`` for the
+        one token that reads so, blanks around it left out; ``text:"..."`` for the token in which it ends
     tokens : the text's tokens as they read
 
     Raises
