@@ -251,7 +251,7 @@ def test_every_import_is_declared() -> None:
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
             for top in {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"answerable"}:
-                owners = {owner.lower().replace("_", "-") for owner in distributions.get(top, [])}
+                owners = {owner.lower().replace("_", "-") for owner in distributions.get(top, [top])}
                 if not owners & declared:
                     undeclared.add(f"{path.relative_to(PACKAGE)}: {top}")
     assert undeclared == set()
