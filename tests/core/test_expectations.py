@@ -4,9 +4,11 @@ import datetime
 import itertools
 import math
 import operator
+import re
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -745,3 +747,11 @@ def test_whatever_parses_is_checked_or_refused_in_one_line(text: str) -> None:
 def test_the_longest_repetitions_are_refused_at_once(piece: str) -> None:
     with pytest.raises(AnswerableError):
         parse((piece * 2000)[:2000])
+
+
+def test_the_page_states_true_outcomes() -> None:
+    """Each row of the page's table, on the share it describes."""
+    page = (Path(__file__).parents[2] / "docs" / "expectations.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(metrics\.share[^`]+)` \| (\w+)", page, re.MULTILINE)
+    assert len(rows) == 10
+    assert [(text, parse(text).check(ANSWER).word) for text, _ in rows] == rows
