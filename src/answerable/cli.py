@@ -535,6 +535,8 @@ def _show_result(result: Any) -> None:
             if outcome.word != "held" and outcome.reason:
                 rows.append(["", "", f"  {outcome.reason}"])
     terminal.show_table(["ask", "", result.dossier.title], rows)
+    if result.multiplicity:
+        terminal.show(f"\n{result.multiplicity}")
 
 
 def _answers(source: str) -> list[Any]:

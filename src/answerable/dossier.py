@@ -17,12 +17,13 @@ killed goes on where it stopped.
 from __future__ import annotations
 
 import fnmatch
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from answerable import asking, terminal
 from answerable.answer import Answer
@@ -36,6 +37,8 @@ ASK_KEYS = ("question", "name", "expect", "seed")
 EXPECT_KEYS = ("that", "words", "why", "severity")
 LARGEST = 4 * 2**20  # bytes of a dossier
 MOST_ASKS = 100_000
+MOST_LISTED = 20  # p-values that are named one by one
+P_VALUE = "p-value"  # the unit that makes a metric one
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class Ask:
     seed: int | None = None
 
 
+class PValue(NamedTuple):
+    """A p-value, and the same adjusted for how many stand in the dossier."""
+
+    raw: float
+    adjusted: float
+
+
 @dataclass(frozen=True)
 class Asked:
     """What became of an ask: its answer or the line that says why there is none, and the outcome of each
@@ -86,11 +96,31 @@ class Result:
     Parameters
     ----------
     left_out : number of asks that were not asked for this time
+    p_values : every p-value, raw and adjusted over the dossier, by the names of its ask and its metric
     """
 
     dossier: Dossier
     asked: Sequence[Asked]
     left_out: int = 0
+    p_values: Mapping[tuple[str, str], PValue] = field(default_factory=dict)
+
+    @property
+    def multiplicity(self) -> str:
+        """How p-values were adjusted and what the expectations were checked on; empty for fewer than two of them."""
+        if len(self.p_values) < 2:
+            return ""
+        if self.dossier.multiplicity == "none":
+            return f"{len(self.p_values)} p-values stand in this dossier; none is adjusted for how many there are."
+        name = {"holm": "Holm", "benjamini-hochberg": "Benjamini and Hochberg"}[self.dossier.multiplicity]
+        listed = "; ".join(
+            f"{ask}, {metric}: {one.raw:.3g}, adjusted {one.adjusted:.3g}"
+            for (ask, metric), one in list(self.p_values.items())[:MOST_LISTED]
+        )
+        more = len(self.p_values) - MOST_LISTED
+        return (
+            f"{len(self.p_values)} p-values were adjusted over the dossier by the method of {name}, and expectations "
+            f"were checked on the adjusted ones. {listed}{f'; and {more} more' if more > 0 else ''}."
+        )
 
     @property
     def exit_code(self) -> int:
@@ -193,7 +223,39 @@ class Dossier:
                 terminal.status(f"{ask.name}: {type(ask.question).in_plain_words()}")
                 asked.append(_asked(ask, replace(settings, seed=ask.seed)))
                 advance()
-        return Result(self, asked)
+        p_values = _adjusted(asked, self.multiplicity)
+        return Result(self, [_checked(one, p_values) for one in asked], p_values=p_values)
+
+
+def _adjusted(asked: Sequence[Asked], multiplicity: str) -> dict[tuple[str, str], PValue]:
+    """Every p-value of the dossier, raw and adjusted for how many there are, by the names of its ask and its metric."""
+    raw = {
+        (one.ask.name, name): metric.value
+        for one in asked
+        if one.answer
+        for name, metric in one.answer.metrics.items()
+        if metric.unit == P_VALUE and not math.isnan(metric.value)
+    }
+    if not raw or multiplicity == "none":
+        return {key: PValue(value, value) for key, value in raw.items()}
+    from answerable.statistics import benjamini_hochberg, holm
+
+    adjust = holm if multiplicity == "holm" else benjamini_hochberg
+    return {key: PValue(raw[key], float(new)) for key, new in zip(raw, adjust(list(raw.values())), strict=True)}
+
+
+def _checked(one: Asked, p_values: Mapping[tuple[str, str], PValue]) -> Asked:
+    """The ask with the outcome of each expectation; p-values count as adjusted over the whole dossier."""
+    if one.answer is None:
+        return one
+    metrics = {
+        name: replace(metric, value=p_values[one.ask.name, name].adjusted, low=None, high=None, kind="exact")
+        if (one.ask.name, name) in p_values
+        else metric
+        for name, metric in one.answer.metrics.items()
+    }
+    judged = replace(one.answer, metrics=metrics)
+    return replace(one, outcomes=tuple(_outcome(expected, judged, one.ask) for expected in one.ask.expect))
 
 
 def _asked(ask: Ask, settings: asking.Settings) -> Asked:
@@ -203,7 +265,7 @@ def _asked(ask: Ask, settings: asking.Settings) -> Asked:
         return _not_run(ask, str(error))
     except Exception as error:  # one ask's bug must not take the other answers with it
         return _not_run(ask, f"{type(error).__name__}: {error}")
-    return Asked(ask, answer, outcomes=tuple(_outcome(expected, answer, ask) for expected in ask.expect))
+    return Asked(ask, answer)
 
 
 def _not_run(ask: Ask, line: str) -> Asked:

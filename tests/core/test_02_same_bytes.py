@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from answerable.asking import ask
 from tests.core.conftest import Command
@@ -17,6 +18,13 @@ def bytes_of(store: Path, workers: int, **fields: object) -> dict[str, object]:
     return {"answer.json": json.dumps(document), **files}
 
 
+@pytest.fixture
+def fresh_workers() -> None:
+    """Workers that an earlier test left running do not know this test's plug-in."""
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.usefixtures("fresh_workers")
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
     one, three = (bytes_of(tmp_path / str(workers), workers) for workers in (1, 3))
     assert one == three

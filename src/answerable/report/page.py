@@ -106,8 +106,8 @@ class Picture:
 
     title: str
     how: str
-    wide: Markup = Markup("")
-    narrow: Markup = Markup("")
+    wide: str = ""
+    narrow: str = ""
     problem: str = ""
 
 
@@ -193,7 +193,7 @@ class Page:
     expected: bool
 
 
-# from results
+# From results
 
 
 def page_of_result(result: Result) -> Page:
@@ -301,7 +301,7 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!", "…", ".”")) else ".")
 
 
-# the parts
+# The parts of an answer
 
 
 def _entry(
@@ -380,10 +380,9 @@ def _spoken(name: str) -> str:
 
 def _how(metric: Metric) -> str:
     method = shown(metric.method)
-    for word in (_KINDS[metric.kind], "" if metric.role == "ours" else metric.role):
-        if word and not method.casefold().startswith(word):
-            method = f"{word}: {method}" if method else word
-    return method
+    made = [word for word in ("" if metric.role == "ours" else metric.role, _KINDS[metric.kind]) if word]
+    said = [word for word in made if not method.casefold().startswith(word)]
+    return ": ".join(part for part in (", ".join(said), method) if part)
 
 
 def _pictures(figures: Mapping[str, Figure], budget: Budget, prefix: str) -> list[Picture]:
@@ -491,7 +490,7 @@ def _is_digest(text: str) -> bool:
     return len(text) >= 32 and all(c in "0123456789abcdef" for c in text.removeprefix("sha256:"))
 
 
-# expectations
+# Expectations
 
 
 def _expectation(expected: Expected, outcome: Outcome, void: bool) -> Expectation:
@@ -589,6 +588,8 @@ def _notes(result: Result, entries: Sequence[Entry]) -> list[str]:
         notes.append("The dossier lets an undecided expectation pass with a warning; undecided is still not held.")
     if any(row.lenient for row in rows):
         notes.append("An expectation marked “warns only” does not count for the exit code.")
+    if result.multiplicity:
+        notes.append(shown(result.multiplicity, 2000))
     return notes
 
 
@@ -608,7 +609,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{numbers.count(number)} {noun}{'' if number == 1 else 's'}"
 
 
-# as plain data
+# As plain data
 
 
 def data_of_result(result: Result) -> dict[str, Any]:

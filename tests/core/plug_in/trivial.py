@@ -96,6 +96,18 @@ def _leave_a_mark() -> None:
         Path(folder, f"{time.time_ns()}-{os.getpid()}").touch()
 
 
+class Test(Question):
+    """Is this p-value small?"""
+
+    name: ClassVar[str] = "trivial/test"
+    p: float = Field(description="the p-value", ge=0, le=1, unit="1")
+
+    def answer(self, run: Run) -> Answer:
+        return Answer(
+            f"The p-value is {self.p:g}.", {"p": Metric(self.p, unit="p-value", kind="exact", method="given")}
+        )
+
+
 class Rows(Question):
     """How many rows does this table have?"""
 
