@@ -41,7 +41,12 @@ class Cover(NamedTuple):
 
 
 def cheapest_cover(
-    weights: Floats, demands: Floats, costs: Floats | None = None, *, strict: bool = False, most_nodes: int = MOST_NODES
+    weights: Floats,
+    demands: Floats,
+    costs: Floats | None = None,
+    *,
+    strict: bool | Bools = False,
+    most_nodes: int = MOST_NODES,
 ) -> Cover:
     """The cheapest set S with ``sum of weights[r, S] >= demands[r]`` for every r.
 
@@ -50,7 +55,7 @@ def cheapest_cover(
     weights : (n_demands, n) float64, each >= 0
     demands : (n_demands,) float64
     costs : (n,) float64, each > 0; 1 by default
-    strict : whether ``>`` is meant
+    strict : whether ``>`` is meant, for all demands or for each
     most_nodes : subsets looked at before it stops with a bound
 
     Returns
@@ -61,7 +66,7 @@ def cheapest_cover(
     n_items = weights.shape[1]
     costs = np.ones(n_items) if costs is None else np.asarray(costs, np.float64)
     # Sums are compared as they are added up, in one order, so that equal sets give equal sums.
-    search = _Search(weights, np.asarray(demands, np.float64), costs, strict, most_nodes)
+    search = _Search(weights, np.asarray(demands, np.float64), costs, np.broadcast_to(strict, len(weights)), most_nodes)
     everything = np.ones(n_items, bool)
     if not search.met(everything):
         return Cover(~everything, 0.0, 0.0, False, 0)
@@ -71,7 +76,7 @@ def cheapest_cover(
 class _Search:
     """Depth-first over features from the most useful on, taken first and left out second."""
 
-    def __init__(self, weights: Floats, demands: Floats, costs: Floats, strict: bool, most_nodes: int) -> None:
+    def __init__(self, weights: Floats, demands: Floats, costs: Floats, strict: Bools, most_nodes: int) -> None:
         self.weights, self.demands, self.costs, self.strict, self.most_nodes = (
             weights,
             demands,
@@ -88,14 +93,14 @@ class _Search:
 
     def met(self, chosen: Bools) -> bool:
         totals = (self.weights * chosen).sum(axis=1)
-        return bool(np.all(totals > self.demands) if self.strict else np.all(totals >= self.demands))
+        return bool(np.all(np.where(self.strict, totals > self.demands, totals >= self.demands)))
 
     def bound(self, chosen: Bools, free: Bools) -> float:
         """Cost that the chosen set must still add, by the fractional knapsack of each demand."""
         needed = self.demands - (self.weights * chosen).sum(axis=1)
         most = 0.0
-        for row, need, ranked in zip(self.weights, needed, self.by_ratio, strict=True):
-            if need < 0 or (need == 0 and not self.strict):
+        for row, need, ranked, strict in zip(self.weights, needed, self.by_ratio, self.strict, strict=True):
+            if need < 0 or (need == 0 and not strict):
                 continue
             usable = ranked[free[ranked]]
             totals = np.cumsum(row[usable])

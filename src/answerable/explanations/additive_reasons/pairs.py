@@ -1,9 +1,9 @@
 """Sufficiency, reasons and changes when some terms join two features.
 
 The worst completion of a set is the least (or greatest) value of a sum of terms over one and two variables. Each free
-feature is reduced to states - its bins in the pair tables, and of each bin only the best main effect - and eliminated one
-after another: the table of all its neighbours is built and its best state taken (bucket elimination). This is exact while
-the largest table stays below a cap; beyond, the sum of each term's own best is a bound that is marked as such.
+feature is reduced to states - its bins in the pair tables, and of each bin only the best main effect - and eliminated
+one after another: the table of all its neighbours is built and its best state taken (bucket elimination). This is exact
+while the largest table stays below a cap; beyond, the sum of each term's own best is a bound, and is marked as one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def least(model: PairModel, own: Floats, own_states: Sequence[int], row: Floats,
     """
     constant = sign * (model.offset + float(own[~free].sum()))
     unary: dict[int, Floats] = {
-        int(j): model.states[j].low.copy() if sign > 0 else -model.states[j].high for j in np.flatnonzero(free)
+        j: model.states[j].low.copy() if sign > 0 else -model.states[j].high for j in np.flatnonzero(free).tolist()
     }
     binary: list[tuple[tuple[int, ...], Floats]] = []
     for first, second, values in model.tables:

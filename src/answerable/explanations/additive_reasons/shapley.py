@@ -121,13 +121,13 @@ def of_class(
         n_terms *= 2
 
 
-def pair_parts(value: float, first_known: float, second_known: float, mean: float) -> tuple[float, float]:
+def pair_parts(value: Floats, first_known: Floats, second_known: Floats, mean: float) -> tuple[Floats, Floats]:
     """What a pair term adds to the Shapley values of its two features, on the score.
 
     Parameters
     ----------
-    value : the term at the row
-    first_known, second_known : its mean when only the first, or the second, feature is the row's
+    value : (n_rows,) the term
+    first_known, second_known : (n_rows,) its mean when only the first, or the second, feature is the row's
     mean : its mean
     """
     return (

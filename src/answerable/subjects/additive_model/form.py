@@ -186,11 +186,13 @@ class Pair:
     values: Floats
     weights: Floats | None = None
 
+    def bins(self, encoded: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Row and column of the table for (n_samples, n_features) encoded rows."""
+        return _bin(encoded[:, self.first], self.first_edges), _bin(encoded[:, self.second], self.second_edges)
+
     def __call__(self, encoded: Floats) -> Floats:
         """(n_samples, n_outputs) at (n_samples, n_features) encoded rows."""
-        return self.values[
-            _bin(encoded[:, self.first], self.first_edges), _bin(encoded[:, self.second], self.second_edges)
-        ]
+        return self.values[self.bins(encoded)]
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,13 @@ class AdditiveModel:
         BadInput : an unknown category, a value outside the domain, a missing value where none may be; names row and
             feature
         """
+        if (
+            isinstance(X, np.ndarray)
+            and X.ndim == 2
+            and X.dtype == np.float64
+            and not any(s.levels for s in self.features)
+        ):
+            return self._checked_rows(X) if inside else X  # as it is, without a copy
         columns = columns_of(X, self)
         encoded = np.empty((len(columns[0]), len(self.features)), order="F")
         for j, (shape, column) in enumerate(zip(self.features, columns, strict=True)):
@@ -360,6 +369,13 @@ class AdditiveModel:
             if inside:
                 _check_inside(shape, encoded[:, j])
         return encoded
+
+    def _checked_rows(self, rows: Floats) -> Floats:
+        if rows.shape[1] != len(self.features):
+            columns_of(rows, self)  # says so
+        for j, shape in enumerate(self.features):
+            _check_inside(shape, rows[:, j])
+        return rows
 
     def contributions(self, encoded: Floats) -> Floats:
         """(n_samples, n_features, n_outputs) components of encoded rows, without pairs."""

@@ -158,3 +158,61 @@ def _real_roots(coefficients: Floats) -> list[float]:
         return []
     q = -(b + math.copysign(math.sqrt(discriminant), b)) / 2
     return [q / a] + ([c / q] if q else [])
+
+
+def binned(shape: Shape, edges: Floats, output: int = 0) -> tuple[npt.NDArray[np.intp], Range]:
+    """The range of a component within each bin of another grid, for the bins that its domain reaches.
+
+    Parameters
+    ----------
+    shape : the feature
+    edges : (b + 1,) float64, rising; a value on an inner edge belongs to the bin above
+    output : number of the score
+
+    Returns
+    -------
+    (m,) numbers of the reached bins, from 1; 0 is the bin of a missing value
+    Range of m entries
+    """
+    found: list[tuple[int, Candidate, Candidate]] = []
+    if shape.missing is not None:
+        only = Candidate(float(shape.missing[output]), math.nan, True)
+        found.append((0, only, only))
+    pieces = reachable(shape)
+    last = len(edges) - 2
+    for number in range(last + 1):
+        start, end = (-math.inf if number == 0 else edges[number]), (math.inf if number == last else edges[number + 1])
+        candidates: list[Candidate] = []
+        for piece in pieces:
+            part = _cut(shape, piece, start, end, closed=number == last)
+            if part is not None:
+                candidates += _candidates(shape, output, *part)
+        if candidates:
+            lowest = min(candidates, key=lambda c: (c.value, not c.attained))
+            found.append((number + 1, lowest, max(candidates, key=lambda c: (c.value, c.attained))))
+
+    def of(place: int, name: str) -> npt.NDArray:
+        return np.array([getattr(entry[place], name) for entry in found])
+
+    numbers = np.array([number for number, _, _ in found])
+    return numbers, Range(
+        of(1, "value"), of(2, "value"), of(1, "at"), of(2, "at"), of(1, "attained"), of(2, "attained")
+    )
+
+
+def _cut(
+    shape: Shape, piece: tuple[int, float, float, bool, bool], start: float, end: float, *, closed: bool
+) -> tuple[int, float, float, bool, bool] | None:
+    """The part of a piece in [start, end), or [start, end] where ``closed``; None where there is none."""
+    k, low, high, holds_low, holds_high = piece
+    if start > low:
+        low, holds_low = start, True
+    if end < high or (end == high and not closed):
+        high, holds_high = end, closed
+    if shape.integer:
+        if math.isfinite(low):
+            low, holds_low = float(math.ceil(low)), True
+        if math.isfinite(high):
+            high = float(math.floor(high) - (not holds_high and high == math.floor(high)))
+            holds_high = True
+    return (k, low, high, holds_low, holds_high) if low < high or (low == high and holds_low and holds_high) else None
