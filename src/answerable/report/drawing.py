@@ -140,7 +140,7 @@ def _into_cache(digest: str, drawn: str) -> None:
             return  # a full disk costs the next report its time, not this one its picture
 
 
-# the SVG, rebuilt anew
+# The SVG, rebuilt anew
 
 _ID = "\ue000"  # stands for the prefix of ids until a page hands one in
 _ELEMENTS = words("svg g path rect line circle text tspan defs clipPath")

@@ -109,8 +109,7 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-# the file to
-# download
+# The file to download
 
 
 def _csv(frame: pl.DataFrame, budget: int) -> tuple[str, int]:

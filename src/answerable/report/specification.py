@@ -23,6 +23,7 @@ MOST_PANELS = 64
 
 
 def words(text: str) -> frozenset[str]:
+    """The words of a text, as a list of what is allowed."""
     return frozenset(text.split())
 
 
@@ -55,8 +56,8 @@ _GUIDE_PROPERTIES = words(
     "tickBand tickCap tickCount tickDash tickExtra tickMinStep tickOffset tickOpacity tickRound tickSize "
     "tickWidth values format formatType orient offset position minExtent maxExtent zindex translate "
     "bandPosition direction columns columnPadding rowPadding clipHeight padding symbolType symbolSize "
-    "gradientLength gradientThickness symbolOffset symbolOpacity symbolStrokeWidth symbolDash symbolLimit type legendX legendY gridAlign "
-    "strokeDash"
+    "gradientLength gradientThickness symbolOffset symbolOpacity symbolStrokeWidth symbolDash symbolLimit "
+    "type legendX legendY gridAlign strokeDash"
 )
 _GUIDE_COLOURS = words(
     "titleColor labelColor domainColor gridColor tickColor symbolFillColor symbolStrokeColor subtitleColor "
@@ -67,12 +68,12 @@ _TITLE_PROPERTIES = words(
     "subtitleFontSize subtitleFontWeight subtitleLineHeight subtitlePadding zindex"
 )
 _MARK_PROPERTIES = words(
-    "type style opacity fillOpacity strokeOpacity strokeWidth strokeDash strokeDashOffset strokeCap strokeJoin "
-    "filled shape size align baseline dx dy angle fontSize fontStyle fontWeight lineHeight lineBreak limit "
-    "ellipsis interpolate tension orient cornerRadius cornerRadiusEnd cornerRadiusTopLeft cornerRadiusTopRight "
-    "cornerRadiusBottomLeft cornerRadiusBottomRight width height thickness bandSize binSpacing discreteBandSize "
-    "continuousBandSize minBandSize x x2 y y2 xOffset yOffset x2Offset y2Offset radius theta clip text order "
-    "invalid extent median line point"
+    "type style opacity fillOpacity strokeOpacity strokeWidth strokeDash strokeDashOffset strokeCap "
+    "strokeJoin filled shape size align baseline dx dy angle fontSize fontStyle fontWeight lineHeight "
+    "lineBreak limit ellipsis interpolate tension orient cornerRadius cornerRadiusEnd cornerRadiusTopLeft "
+    "cornerRadiusTopRight cornerRadiusBottomLeft cornerRadiusBottomRight width height thickness bandSize "
+    "binSpacing discreteBandSize continuousBandSize minBandSize x x2 y y2 xOffset yOffset x2Offset y2Offset "
+    "radius theta clip text order invalid extent median line point"
 )
 _MARK_PARTS = words("point line box median rule ticks outliers whisker band borders")
 _VIEW_PROPERTIES = words(
@@ -165,7 +166,7 @@ class _Checker:
                 self.unknown(name, at)
         return built
 
-    # data
+    # Data
 
     def data(self, data: Json, where: str) -> Json:
         if data is None:
@@ -199,7 +200,7 @@ class _Checker:
         self.rows += built
         return built
 
-    # marks
+    # Marks
 
     def mark(self, mark: Json, where: str) -> Json:
         mark = {"type": mark} if isinstance(mark, str) else mark
@@ -232,7 +233,7 @@ class _Checker:
                 self.unknown(name, at)
         return built
 
-    # encodings
+    # Encodings
 
     def encoding(self, encoding: Json, where: str) -> dict[str, Json]:
         built: dict[str, Json] = {}
@@ -386,7 +387,7 @@ class _Checker:
             built[name] = self.plain(part, where)
         return built
 
-    # transforms
+    # Transforms
 
     def transform(self, step: Json, where: str) -> dict[str, Json]:
         if not isinstance(step, Mapping):
@@ -424,7 +425,7 @@ class _Checker:
             return self.word(value, where) if name in ("offset", "order", "timeUnit") else self.field(value, where)
         return self.scalar(value, where)
 
-    # literals
+    # Literals
 
     def literal(self, value: Json, channel: str, where: str) -> Json:
         if channel in _COLOUR_CHANNELS and isinstance(value, str):

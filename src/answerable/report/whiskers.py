@@ -72,6 +72,7 @@ def whisker(
     scale: Scale,
     line: Line | None = None,
     zero: bool = False,
+    ground: bool = True,
     label: str = "",
 ) -> Markup:
     """One number with its interval, as an inline SVG.
@@ -83,9 +84,10 @@ def whisker(
     scale : where the numbers lie
     line : what it has to clear
     zero : whether a faint tick marks zero
+    ground : whether a hairline runs from end to end
     label : the same in words
     """
-    paths = [_rule(0, WIDTH, "rule", 1)]
+    paths = [_rule(0, WIDTH, "rule", 1)] if ground else []
     if zero and scale.low < 0 < scale.high:
         paths.append(_tick(scale.at(0), "hatch", 5, 1))
     if line is not None:

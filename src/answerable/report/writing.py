@@ -155,12 +155,12 @@ def _key() -> list[tuple[Markup, str]]:
     """The grammar of the small drawings, in small drawings."""
     scale, ends = Scale(-15.7, 25.7), (5.0, 2.0, 8.0)
     samples = [
-        (whisker(*ends, "estimated", scale=scale), "estimated, with its interval"),
-        (whisker(*ends, "bounds", scale=scale), "proved bounds"),
-        (whisker(5.0, None, None, "exact", scale=scale), "exact"),
-        (whisker(*ends, "estimated", tone="undecided", scale=scale), "undecided"),
+        (whisker(*ends, "estimated", scale=scale, ground=False), "estimated, with its interval"),
+        (whisker(*ends, "bounds", scale=scale, ground=False), "proved bounds"),
+        (whisker(5.0, None, None, "exact", scale=scale, ground=False), "exact"),
+        (whisker(*ends, "estimated", tone="undecided", scale=scale, ground=False), "undecided"),
         (
-            whisker(float("nan"), None, None, "exact", scale=scale, line=Line(3.0, None, ">")),
+            whisker(float("nan"), None, None, "exact", scale=scale, line=Line(3.0, None, ">"), ground=False),
             "the line to clear, and the side that holds",
         ),
     ]
