@@ -39,7 +39,7 @@ def test_an_unknown_path_is_an_error_of_the_dossier() -> None:
     first, second = result.asked[0].outcomes
     assert (first.word, second.word) == ("not run", "held")
     assert "did you mean 'mean'?" in first.reason
-    assert first.reason.startswith("d, ask 1 (trivial/mean), expect 'metrics.meen > 0'")
+    assert first.reason.startswith('d, ask 1 (trivial/mean), expectation "metrics.meen > 0"')
 
 
 def test_undecided_exits_one_unless_it_is_only_to_warn() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -53,6 +54,7 @@ class Luck(Question):
             if unit == self.fail_at:
                 raise BadInput("this unit fails", where=f"unit {unit}", mend="choose another")
             _leave_a_mark()
+            _die_once(unit)
             time.sleep(self.slowness)
             return int(run.rng("unit", unit).binomial(self.tosses, 0.5))
 
@@ -87,6 +89,14 @@ class Luck(Question):
             figures={"units": Figure.drawn(bars, table)},
             limits=["The coin is a random generator."],
         )
+
+
+def _die_once(unit: int) -> None:
+    """Kill the process that works on unit 2, the first time, where a test names the file that says it was done."""
+    once = os.environ.get("ANSWERABLE_TEST_DIE_ONCE")
+    if once and unit == 2 and not Path(once).exists():
+        Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _leave_a_mark() -> None:
