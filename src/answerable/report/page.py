@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from answerable.expectations import Outcome
 
 FEW = 20  # answers; a longer report shows each first picture and fewer rows
-MOST_ROWS, FEWER_ROWS = 50, 10  # of a table on the page
+MOST_ROWS, FEWER_ROWS = 20, 10  # of a table on the page
 MOST_METRICS, MOST_LIMITS = 80, 12
 LONGEST_LEAD = 20  # entries of the list under the verdict sentence
 # Characters of the file: what pictures, rows and files to download may take together, so that all of it
