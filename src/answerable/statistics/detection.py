@@ -349,7 +349,8 @@ def _wilson_roots(value: Floats, inverse_size: Floats, t: Floats) -> tuple[Float
     b = t**2 * inverse_size
     centre = (value + b / 2) / (1 + b)
     half = np.sqrt(b * value * (1 - value) + b**2 / 4) / (1 + b)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    # At 0 and 1 an end equals the value but for rounding.
+    return np.clip(centre - half, 0.0, value), np.clip(centre + half, value, 1.0)
 
 
 def _average_precision(positive: Bools, scores: Floats) -> tuple[float, Floats]:

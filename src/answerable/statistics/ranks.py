@@ -114,4 +114,6 @@ def _wilson_form(value: float, influence: Floats, tosses: float, level: float, n
     centre = (p + reach / 2) / (1 + reach)
     half = np.sqrt(reach * p * (1 - p) + reach**2 / 4) / (1 + reach)
     low, high = 2 * float(centre - half) - 1, 2 * float(centre + half) - 1
-    return Interval(value, max(low, -1.0), min(high, 1.0), level, named(level, name))
+    # At perfect agreement an end equals the value but for rounding.
+    low, high = min(max(low, -1.0), value), max(min(high, 1.0), value)
+    return Interval(value, low, high, level, named(level, name))
