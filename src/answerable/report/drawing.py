@@ -23,7 +23,7 @@ from answerable.report.visible import shown
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-VERSION = 1  # raised whenever the same specification would give another SVG
+VERSION = 2  # raised whenever the same specification would give another SVG
 LARGEST_SVG = 1_000_000  # characters
 LEFT, RIGHT, RIGHT_NARROW = 14, 28, 14  # px kept free inside the SVG for fonts wider than the one it was measured with
 
@@ -65,14 +65,19 @@ def png(specification: Mapping[str, Any], scheme: theme.Scheme = "light", *, sca
 
     view = checked(specification, scheme=scheme)
     try:
-        drawn: bytes = vl_convert.vegalite_to_png(view, scale=scale, config=theme.config(scheme), allowed_base_urls=[])
+        drawn: bytes = vl_convert.vegalite_to_png(view, scale=scale, config=_config(scheme), allowed_base_urls=[])
     except ValueError as error:
         raise _not_drawn(error) from error
     return drawn
 
 
+def _config(scheme: theme.Scheme) -> dict[str, Any]:
+    # Vega-Lite writes titles into the expression that describes each mark, and a backslash in one ends its quotes.
+    return {**theme.config(scheme), "aria": False}
+
+
 def _report_config(room: int) -> dict[str, Any]:
-    config = theme.config("light")
+    config = _config("light")
     right = RIGHT if room > NARROW else RIGHT_NARROW
     return {**config, "background": None, "padding": {"left": LEFT, "right": right, "top": 4, "bottom": 4}}
 

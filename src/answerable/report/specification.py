@@ -80,6 +80,7 @@ _VIEW_PROPERTIES = words(
     "cornerRadius opacity fillOpacity strokeOpacity strokeWidth strokeDash strokeCap strokeJoin clip"
 )
 _LAYOUT = words("spacing align center bounds columns padding")
+_SIDES = words("left right top bottom row column")
 _DROPPED = words("$schema config name usermeta autosize background tooltip aria cursor")
 _PREDICATES = words("equal lt lte gt gte range oneOf valid")
 
@@ -452,11 +453,9 @@ class _Checker:
         return self.scalar(value, where)
 
     def sides(self, value: Json, where: str) -> Json:
-        return (
-            {name: self.scalar(one, where) for name, one in value.items()}
-            if isinstance(value, Mapping)
-            else self.plain(value, where)
-        )
+        if not isinstance(value, Mapping):
+            return self.plain(value, where)
+        return {self.one_of(name, _SIDES, where): self.scalar(one, where) for name, one in value.items()}
 
     def text(self, value: Json, where: str) -> Json:
         return [self.scalar(one, where) for one in value] if isinstance(value, list) else self.scalar(value, where)
