@@ -122,11 +122,7 @@ def test_the_feed_forward_part_is_down_of_its_activations(lm: LanguageModel) -> 
         total = part(lm, "down", layer)(found[f"memories.{layer}"])
         norm = find_part(lm, "feed_forward_out_norm", layer)
         assert_close(norm(total) if norm is not None else total, found[f"feed_forward.{layer}"], **close)
-        assert found[f"memories.{layer}"].shape == (
-            2,
-            6,
-            part(lm, "down", layer)(found[f"memories.{layer}"]).shape[-1],
-        ) or (found[f"memories.{layer}"].shape[:2] == (2, 6))
+        assert found[f"memories.{layer}"].shape[:2] == (2, 6)
 
 
 @pytest.mark.parametrize("name", ["mixtral", "qwen3_moe", "qwen2_moe"])
@@ -164,11 +160,11 @@ def test_parallel_layers_are_told() -> None:
 
 
 def test_an_unknown_family_is_told_with_its_tree_and_how_to_add_a_map() -> None:
-    inner = torch.nn.ModuleDict({"read": torch.nn.Linear(2, 2), "write": torch.nn.Linear(2, 2)})
-    model = torch.nn.ModuleDict({"words": torch.nn.Embedding(3, 2), "blocks": torch.nn.ModuleList([inner] * 3)})
+    blocks = [torch.nn.ModuleDict({"read": torch.nn.Linear(2, 2), "write": torch.nn.Linear(2, 2)}) for _ in range(3)]
+    model = torch.nn.ModuleDict({"words": torch.nn.Embedding(3, 2), "blocks": torch.nn.ModuleList(blocks)})
     model.config = type("Config", (), {"model_type": "novel"})()  # type: ignore[assignment]
     with pytest.raises(BadInput) as caught:
-        LanguageModel(model, None, "novel-1b", None).family
+        part(LanguageModel(model, None, "novel-1b", None), "output", 0)
     line = str(caught.value)
     assert line.count("\n") == 0
     assert "novel-1b: there is no map of the architecture 'novel'" in line

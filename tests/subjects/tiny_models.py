@@ -9,7 +9,7 @@ from answerable.subjects.language_model.families import BY_MODEL_TYPE
 
 WIDTH, HEADS, LAYERS, WORDS, HIDDEN = 24, 4, 3, 50, 20
 GROUPED = {"num_key_value_heads": 2, "head_dim": 6}
-MIXED = {"num_experts_per_tok": 2, "moe_intermediate_size": 10}
+MIXED = {"num_experts_per_tok": 2, "moe_intermediate_size": 12}
 
 # (model_type, what its configuration says besides), by a name for the test
 TINY: dict[str, tuple[str, dict[str, Any]]] = {
@@ -34,7 +34,7 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3_moe": ("qwen3_moe", {**GROUPED, **MIXED, "num_experts": 4, "mlp_only_layers": [1]}),
     "qwen2_moe": (
         "qwen2_moe",
-        {**MIXED, "num_key_value_heads": 2, "num_experts": 4, "shared_expert_intermediate_size": 14},
+        {**MIXED, "num_key_value_heads": 2, "num_experts": 4, "shared_expert_intermediate_size": 16},
     ),
 }
 

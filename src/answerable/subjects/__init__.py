@@ -14,6 +14,7 @@ from answerable.errors import unknown
 SUBJECTS = {
     "language_model": "answerable.subjects.language_model",
     "table": "answerable.subjects.table",
+    "additive_model": "answerable.subjects.additive_model",
     "arrays": "answerable.subjects.arrays",
     "texts": "answerable.subjects.texts",
 }

@@ -158,7 +158,7 @@ def _switched_on(variable: str) -> bool:
 
 
 def _answers(endpoint: str) -> bool:
-    """Whether the hub answers at all, within ``HUB_SECONDS``; the thread is there since a look-up of its name may hang."""
+    """Whether the hub answers at all, within ``HUB_SECONDS``. A look-up of its name may hang: hence the thread."""
     heard: list[bool] = []
 
     def ask() -> None:

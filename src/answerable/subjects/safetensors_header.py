@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from answerable.errors import CannotRead
 
-# Published shards stay below 1 MB. JSON takes up to twenty times its size in memory: this bounds what a crafted one costs.
+# Published shards stay below 1 MB. JSON takes up to twenty times its size in memory: hence the limit.
 MOST_HEADER_BYTES = 8_000_000
 
 _BITS = {

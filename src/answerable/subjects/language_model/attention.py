@@ -1,4 +1,4 @@
-"""Attention patterns of one text, each layer's heads made one while it runs, so that they are never all there at once."""
+"""Attention patterns of one text, each layer's heads made one while it runs."""
 
 from __future__ import annotations
 

@@ -69,8 +69,9 @@ def capture(lm: LanguageModel, sites: Iterable[str], *, detach: bool = True) -> 
     found: dict[str, Any] = {}
 
     def keep(site: str) -> Change:
-        def look(tensor: Any) -> None:
+        def look(tensor: Any) -> Any:
             found[site] = tensor.detach().clone() if detach else tensor
+            return None if detach else tensor  # handed on, so that what follows is made from this very tensor
 
         return look
 
@@ -194,7 +195,7 @@ def _feed_forward(lm: LanguageModel, layer: int) -> _Tap:
 
 
 def _by_token(lm: LanguageModel, layer: int, module: Any, *, at_input: bool) -> _Tap:
-    """A module of the feed-forward part; where it stands in the layer itself it may see the batch's tokens in one row."""
+    """A module of the feed-forward part; standing in the layer itself it may see the tokens of a batch in one row."""
     if lm.family.feed_forward:
         return _Tap(module, at_input, _whole, _replace)
     shape: list[int] = []

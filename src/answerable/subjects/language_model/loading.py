@@ -163,19 +163,21 @@ def _imports() -> Iterator[None]:
 
 
 def module_tree(model: Any, depth: int = 6) -> str:
-    """The modules of a model on one line: ``layers[12](attention(query, key), ...)``; equal neighbours are counted."""
+    """The modules of a model on one line: ``words, layers[12](attention(query, key), ...)``; equal ones are counted."""
 
-    def told(module: Any, level: int) -> str:
-        pieces: list[tuple[str, str]] = []
-        for name, child in module.named_children():
-            inner = told(child, level + 1) if level < depth else "..."
-            if name.isdigit() and pieces and pieces[-1][1] == inner:
-                continue
-            pieces.append((name, inner))
-        count = sum(1 for _ in module.children())
-        if pieces and all(name.isdigit() for name, _ in pieces):
-            kinds = [inner.strip("()") for _, inner in pieces]
-            return f"[{count}]({' | '.join(dict.fromkeys(kinds))})"
-        return f"({', '.join(name + inner for name, inner in pieces)})" if pieces else ""
+    def children(module: Any, level: int) -> str:
+        if level > depth:
+            return "..."
+        named = list(module.named_children())
+        if named and all(name.isdigit() for name, _ in named):
+            kinds = dict.fromkeys(children(child, level + 1) for _, child in named)
+            return " | ".join(kinds)
+        return ", ".join(told(name, child, level) for name, child in named)
 
-    return told(model, 0).strip("()")[:4000]
+    def told(name: str, module: Any, level: int) -> str:
+        inner = children(module, level + 1)
+        listed = [child for child, _ in module.named_children()]
+        count = f"[{len(listed)}]" if listed and all(child.isdigit() for child in listed) else ""
+        return f"{name}{count}({inner})" if inner else f"{name}{count}"
+
+    return children(model, 0)[:4000]

@@ -8,7 +8,6 @@ FAMILY = Family(
     embeddings=("embed_in",),
     layers="layers",
     final_norm="final_layer_norm",
-    unembedding="embed_out",
     attention="attention",
     fused=Fused("attention.query_key_value", "heads"),
     output="attention.dense",
