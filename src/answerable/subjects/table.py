@@ -48,12 +48,14 @@ def read_table(subject: Any) -> pl.DataFrame:
 
 
 def as_table(frame: Any) -> pl.DataFrame:
-    """Any dataframe that narwhals knows, as polars.
+    """Any dataframe that narwhals knows, or a dictionary of columns, as polars.
 
     Raises
     ------
     BadInput : it is no dataframe, or has no rows
     """
+    if isinstance(frame, dict):
+        frame = pl.DataFrame(frame, strict=False)
     if isinstance(frame, pl.DataFrame):
         return _with_rows(frame, "table")
     try:

@@ -1,9 +1,9 @@
 """The queries as functions of a fitted model and rows; tables come back, one line a row unless it says otherwise.
 
 ``model`` is an :class:`~answerable.subjects.additive_model.AdditiveModel` or whatever
-:func:`answerable.subjects.additive_model.load` makes one of: a fitted EBM, pyGAM or scikit-learn model, a scorecard, or
-a file of one. Every answer carries its guarantee: ``exact``, ``interval`` (proved ends), ``subset-minimal`` (nothing can
-be left out, something smaller may exist) or ``unknown``.
+:func:`answerable.subjects.additive_model.load` makes one of: a fitted EBM, pyGAM or scikit-learn model, a scorecard,
+or a file of one. Every answer carries its guarantee: ``exact``, ``interval`` (proved ends), ``subset-minimal`` (nothing
+can be left out, something smaller may exist) or ``unknown``.
 """
 
 from __future__ import annotations
@@ -146,8 +146,17 @@ def count_completions(
     row (from 1), probability, low, high, engine, guarantee
     """
     given = load(model)
+    return completions_table(
+        given, given.encode(X), features, background=background, weights=weights, width=width, most_atoms=most_atoms
+    )
+
+
+def completions_table(
+    given: AdditiveModel, encoded: Floats, features: Sequence[str], *, background: Any = None,
+    weights: Weights = "model", width: float = 1e-3, most_atoms: int = MOST_ATOMS,
+) -> pl.DataFrame:  # fmt: skip
+    """The table of :func:`count_completions` for encoded rows."""
     _one_score_only(given, "count_completions", pairs=False)
-    encoded = given.encode(X)
     known = given.numbers_of(features)
     unknown_ones = [j for j in range(len(given.features)) if j not in known]
     parts = _components(given, marginals(given, background=background, weights=weights), unknown_ones)
@@ -181,8 +190,8 @@ def shapley_values(
 
     Returns
     -------
-    row (from 1), feature, value (as it is read), shapley, error (proved bound beyond rounding), base, engine; one line a
-    row and feature
+    row (from 1), feature, value (as it is read), shapley, error (proved bound beyond rounding), base, engine; one line
+    a row and feature
     """
     given = load(model)
     encoded = given.encode(X)
@@ -281,12 +290,13 @@ def explain(
     given = load(model)
     encoded = given.encode(X)
     found = cases(given, encoded, frozen=given.numbers_of(frozen), tolerance=tolerance, costs=costs_of(given, cost))
-    return features_table(given, encoded, found, output, background)
+    return features_table(given, encoded, found, output, background, frozen=given.numbers_of(frozen))
 
 
 def features_table(
-    model: AdditiveModel, encoded: Floats, found: Cases, output: Output = "score", background: Any = None
-) -> pl.DataFrame:
+    model: AdditiveModel, encoded: Floats, found: Cases, output: Output = "score", background: Any = None, *,
+    weights: Weights = "model", width: float = 1e-3, frozen: Sequence[int] = (),
+) -> pl.DataFrame:  # fmt: skip
     """The table of :func:`explain` from what was found."""
     n_rows, n = encoded.shape
     if model.n_outputs > 1:
@@ -298,7 +308,10 @@ def features_table(
         ends = ranges(model)
         up = found.decision == 1 if model.task == "binary" else np.ones(n_rows, bool)
         excess = np.where(up[:, None], component - ends.low, ends.high - component)
-        shapley, error, _, _ = shapley_matrix(model, encoded, output=output, background=background)
+        excess[:, list(frozen)] = 0.0
+        shapley, error, _, _ = shapley_matrix(
+            model, encoded, output=output, background=background, weights=weights, width=width
+        )
     changed = [
         shape.shown(found.worst[row, j]) if found.change[row, j] else None
         for row in range(n_rows)
@@ -337,20 +350,19 @@ def complexity(model: Any) -> pl.DataFrame:
     )  # fmt: skip
     if given.pairs or given.n_outputs > 1:
         counted = ("#P-hard", "none for pairs or several classes", "unknown")
-    free = (
-        ("linear", "ends of each range", "exact") if not any(shape.constant or shape.integer for shape in given.features)
-        else ("coNP-complete", "ends, witnesses, listed sums", "exact or unknown")
-    )  # fmt: skip
+    free = ("coNP-complete", "ends, witnesses, listed sums", "exact or unknown")
+    if not any(shape.constant or shape.integer for shape in given.features):
+        free = ("linear", "ends of each range", "exact")
     if given.pairs or given.task != "binary":
         free = ("coNP-hard", "none for pairs, several classes or regression", "unknown")
-    score = ("linear", "components less means", "exact")
+    score = ("linear", "components less means" if given.n_outputs == 1 else "one class at a time", "exact")
     sigmoid = ("polynomial for any accuracy", "Fourier of the logistic", "exact to rounding")
     if not given.logit or given.pairs or given.n_outputs > 1:
         sigmoid = ("-", "needs one score of log odds without pairs", "unknown")
     rows = [
         ("sufficient reason", *sets[0]), ("smallest reason", *sets[1]), ("smallest change", *sets[2]),
         ("redundancy", *free), ("completions", *counted),
-        ("Shapley values of the score", *(score if given.n_outputs == 1 else ("linear", "one class at a time", "exact"))),
+        ("Shapley values of the score", *score),
         ("Shapley values of the probability", *sigmoid), ("Shapley values of the class", *counted),
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=["query", "hardness", "engine", "guarantee"], orient="row")

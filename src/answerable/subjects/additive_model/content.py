@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 
@@ -13,6 +14,8 @@ def digest(value: object) -> str | None:
         from answerable.subjects.kinds import file_digest
 
         return file_digest(locate(value, what="an additive model's file"))
+    if isinstance(value, dict):
+        return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
     from .form import AdditiveModel
 
     return hashlib.sha256(value.to_json().encode()).hexdigest() if isinstance(value, AdditiveModel) else None

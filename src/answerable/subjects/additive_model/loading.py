@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
 
     Parameters
     ----------
-    subject : path of a scorecard, an EBM's ``to_json`` file, a skops file, or our own JSON; or a fitted EBM, pyGAM or
-        scikit-learn model, a dataframe that holds a scorecard, or an :class:`AdditiveModel`
+    subject : path of a scorecard, an EBM's ``to_json`` file, a skops file, or our own JSON; or a parsed document of
+        these, a fitted EBM, pyGAM or scikit-learn model, a dataframe that holds a scorecard, or an
+        :class:`AdditiveModel`
     rows : the rows that a scikit-learn model was fitted on: names and observed ranges of its features
 
     Raises
@@ -34,6 +36,8 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
         return subject
     if isinstance(subject, (str, Path)):
         return _from_file(locate(subject, what=KINDS), rows)
+    if isinstance(subject, Mapping):
+        return AdditiveModel.from_ebm(subject) if "ebm" in subject else AdditiveModel.from_json(subject)
     module = type(subject).__module__
     if hasattr(subject, "to_jsonable"):
         return AdditiveModel.from_ebm(subject)

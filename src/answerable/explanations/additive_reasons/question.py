@@ -1,0 +1,465 @@
+"""The question: from a fitted additive model and rows to proved reasons and changes in words, tables and pictures."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from answerable.answer import Answer, Figure, Metric, Table, Verdict
+from answerable.errors import BadInput
+from answerable.question import Field, Question, Subject
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from answerable.run import Run
+    from answerable.subjects.additive_model import AdditiveModel
+
+    from .cases import Cases
+
+MOST_ROWS_COUNTED = 200  # rows for which completions and class Shapley values are computed
+
+CASES = {
+    "row": "number of the row in the table, from 1",
+    "decision": "what the model decides",
+    "score": "score less the cutoff; of several classes the lead over the next one [score]",
+    "reason": "the fewest features that settle the decision, by name",
+    "reason_size": "their number [features]",
+    "reason_bound": "no reason is smaller than this [features]",
+    "reason_slack": "by how much the worst completion of the reason still clears the line [score]",
+    "reason_guarantee": "exact, subset-minimal (nothing can be left out) or interval (bounds)",
+    "change": "the least to change so that the decision flips, with the new values; empty where nothing flips it",
+    "change_size": "number of changed features; 0 where nothing flips the decision [features]",
+    "change_bound": "no change is smaller (with costs: cheaper) than this; missing where nothing flips it",
+    "change_slack": "by how much the change passes the line; where nothing flips it, what is lacking [score]",
+    "change_guarantee": "exact, subset-minimal or interval",
+    "borderline": "whether a test lay within rounding of the line and was decided in fractions",
+}
+FEATURES = {
+    "row": "number of the row in the table, from 1",
+    "feature": "the feature",
+    "value": "its value in this row",
+    "component": "what it adds to the score [score]",
+    "excess": "the most that another value of it can take away from the decision [score]",
+    "in_reason": "whether it belongs to the smallest reason",
+    "in_change": "whether it belongs to the smallest change",
+    "new_value": "its value after that change; missing where it stays",
+    "shapley": "its Shapley value of what was asked for: score, probability or class",
+    "error": "proved bound of that value's error beyond rounding",
+}
+COMPLETIONS = {
+    "row": "number of the row in the table, from 1",
+    "probability": "probability that the decision stays as it is when only the known features are known [1]",
+    "low": "proved lower end [1]",
+    "high": "proved upper end [1]",
+    "engine": "what computed it",
+    "guarantee": "exact or interval",
+}
+REDUNDANT = {
+    "feature": "the feature",
+    "answer": "redundant: no completion lets it change the decision; matters: one does; unknown",
+    "proof": "what proves the answer",
+}
+COMPLEXITY = {
+    "query": "what can be asked of this model",
+    "hardness": "how the work grows, in general for models of this kind",
+    "engine": "what answers it here",
+    "guarantee": "what the answer is worth",
+}
+
+
+def _levels(name: str, points: list[int]) -> dict[str, Any]:
+    """A feature of whole numbers 0, 1, ... with these points."""
+    edges = [k - 0.5 for k in range(len(points) + 1)]
+    return {"name": name, "edges": edges, "coefficients": points, "low": 0, "high": len(points) - 1, "integer": True}
+
+
+# Worked by hand in the tests: with (2, 0, 1, 1) the score is 4, and a and c alone settle it.
+SMALLEST_MODEL = {
+    "format": "answerable additive model 1",
+    "task": "binary",
+    "classes": ["below", "reached"],
+    "cutoff": 0.0,
+    "logit": False,
+    "source": "scorecard",
+    "intercept": [-2.0],
+    "features": [
+        _levels("a", [-3, 0, 4]),
+        _levels("b", [-2, 5]),
+        _levels("c", [-1, 1, 2, -4]),
+        _levels("d", [0, 3]),
+    ],
+    "pairs": [],
+}
+
+
+class AdditiveReasons(Question):
+    """What is the smallest reason for this decision, and the smallest change that flips it?
+
+    Exact queries over additive models (Bassan, Moshkovitz and Katz, NeurIPS 2025): the fewest features that settle a
+    decision whatever the others are, the least that flips it, how likely it is when only some facts are known, and
+    Shapley values of score, probability and class. Each answer carries a witness and a bound.
+    """
+
+    name: ClassVar[str] = "additive-reasons"
+    smallest: ClassVar[dict[str, Any]] = {
+        "model": SMALLEST_MODEL,
+        "rows": {"a": [2, 0], "b": [0, 0], "c": [1, 3], "d": [1, 0]},
+        "output": "class",
+        "weights": "uniform",
+    }  # fmt: skip
+
+    model: Annotated[Any, Subject("additive_model")] = Field(
+        description="the additive model: a scorecard (CSV), an EBM's to_json file, a skops file of a scikit-learn"
+        " pipeline, or answerable's own JSON; in Python also the fitted object"
+    )
+    rows: Annotated[Any, Subject("table")] = Field(
+        description="CSV or Parquet file with a column for each feature, one row for each case"
+    )
+    cases: list[int] | None = Field(
+        None, min_length=1, max_length=100_000, description="numbers of the rows to explain, from 1; all by default"
+    )
+    output: Literal["score", "probability", "class"] = Field(
+        "score", description="what the Shapley values are of; the probability needs a model of log odds"
+    )
+    known: list[str] | None = Field(
+        None, min_length=1, description="features taken as known: how likely is each decision when the others are not"
+    )
+    domain: list[str] | None = Field(
+        None,
+        min_length=1,
+        description='narrower domains, "age: 18 to 75" or "purpose: car | education"; observed ranges by default',
+    )
+    whole: list[str] | None = Field(None, min_length=1, description="features that take whole numbers only")
+    frozen: list[str] | None = Field(None, min_length=1, description="features that cannot change")
+    costs: list[str] | None = Field(
+        None, min_length=1, description='cost of changing a feature, "duration: 2"; 1 for every other'
+    )
+    cutoff: float | None = Field(
+        None, gt=0, lt=1, unit="probability", description="probability from which on class 1 is decided, for log odds"
+    )
+    within: float | None = Field(
+        None,
+        gt=0,
+        unit="units of the output",
+        description="for a regression, how far the output may move and still count as the same",
+    )
+    missing: bool = Field(True, description="whether a value may be missing where the model was fitted with such rows")
+    background: Annotated[Any, Subject("table")] = Field(
+        None, description="rows that say how features are distributed; the model's own bin weights by default"
+    )
+    weights: Literal["model", "uniform"] = Field(
+        "model", description="distribution without background rows: as the model was fitted, or even over the domain"
+    )
+    width: float = Field(
+        0.001, ge=1e-5, le=0.5, unit="probability", description="error that the certified engine aims at"
+    )
+
+    def answer(self, run: Run) -> Answer:
+        """Find reasons and changes of every case, and put them into words, tables and pictures."""
+        import numpy as np
+
+        from answerable.subjects.additive_model import load
+        from answerable.subjects.table import read_table
+
+        from .api import complexity, costs_of
+        from .cases import cases
+
+        table = read_table(self.rows)
+        model = self._restricted(load(self.model, table))
+        numbers = self._numbers(table.height)
+        encoded = np.ascontiguousarray(model.encode(table[[number - 1 for number in numbers]]))
+        found = cases(
+            model,
+            encoded,
+            frozen=model.numbers_of(self.frozen or ()),
+            tolerance=self.within,
+            costs=costs_of(model, _pairs(self.costs, "costs", _cost)),
+        )
+        run.status("tables")
+        tables = self._tables(model, encoded, found, numbers)
+        tables["complexity"] = Table(complexity(model), COMPLEXITY, title="What each question costs for this model")
+        return Answer(
+            summary=_summary(model, found, numbers),
+            metrics=_metrics(model, found, encoded, tables, self.rows),
+            tables=tables,
+            figures=self._figures(model, encoded, found, numbers, tables),
+            limits=_limits(model, self),
+            verdict=_verdict(model, found, numbers),
+        )
+
+    def _restricted(self, model: AdditiveModel) -> AdditiveModel:
+        domain = _pairs(self.domain, "domain", _interval_or_levels)
+        return model.restrict(
+            domain, integer=self.whole or (), missing=None if self.missing else False, threshold=self.cutoff
+        )
+
+    def _numbers(self, height: int) -> list[int]:
+        numbers = list(range(1, height + 1)) if self.cases is None else self.cases
+        for number in numbers:
+            if not 1 <= number <= height:
+                raise BadInput(f"there is no row {number}", where="cases", mend=f"the table has {height} rows, from 1")
+        return numbers
+
+    def _tables(self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int]) -> dict[str, Table]:
+        import polars as pl
+
+        from .api import completions_table, features_table, redundant_features
+
+        counted = slice(0, MOST_ROWS_COUNTED)
+        columns: list[Any] = [column[counted] for column in found]
+        few = type(found)(*columns)
+        background = as_rows(self.background)
+        features = features_table(
+            model,
+            encoded[counted],
+            few,
+            self.output,
+            background,
+            weights=self.weights,
+            width=self.width,
+            frozen=model.numbers_of(self.frozen or ()),
+        )
+        named = pl.DataFrame({"row": range(1, len(numbers) + 1), "number": numbers})
+
+        def renumbered(frame: pl.DataFrame) -> pl.DataFrame:
+            columns = frame.columns
+            joined = frame.join(named, on="row", how="left", maintain_order="left")
+            return joined.drop("row").rename({"number": "row"}).select(columns)
+
+        tables = {
+            "cases": Table(_case_rows(model, found, numbers), CASES, title="Reasons and changes"),
+            "features": Table(renumbered(features), FEATURES, title="Feature by feature"),
+        }
+        if self.known is not None:
+            completions = completions_table(
+                model, encoded[counted], self.known, background=background, weights=self.weights, width=self.width
+            )
+            title = f"How sure with {', '.join(self.known)} alone"
+            tables["completions"] = Table(renumbered(completions), COMPLETIONS, title=title)
+        if model.task == "binary" and not model.pairs:
+            tables["redundancy"] = Table(redundant_features(model), REDUNDANT, title="Features that can ever matter")
+        return tables
+
+    def _figures(
+        self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int], tables: dict[str, Table]
+    ) -> dict[str, Figure]:
+        import polars as pl
+
+        from . import figures
+
+        first = tables["features"].frame.filter(pl.col("row") == numbers[0])
+        decided = tables["cases"].frame.row(0, named=True)
+        drawn: dict[str, Figure] = {}
+        if model.n_outputs == 1 and model.task == "binary" and not model.pairs:
+            margin = abs(float(found.score[0]))
+            held = model.numbers_of(self.frozen or ())
+            drawn["margin"] = Figure.drawn(figures.margin_cascade, first, case=decided, margin=margin)
+            drawn["scores"] = Figure.drawn(
+                figures.score_distribution, _sampled_scores(model, encoded[0], found.reason[0], held), case=decided
+            )
+        if not first["shapley"].is_nan().any():
+            drawn["shapley"] = Figure.drawn(figures.shapley_bars, first, output=self.output, row=numbers[0])
+        drawn["complexity"] = Figure.drawn(figures.complexity_map, tables["complexity"].frame, source=model.source)
+        return drawn
+
+
+def as_rows(subject: Any) -> Any:
+    """Background rows, read; None where there are none."""
+    from answerable.subjects.table import read_table
+
+    return None if subject is None else read_table(subject)
+
+
+def _pairs(entries: list[str] | None, field: str, read: Any) -> dict[str, Any]:
+    """``name: value`` lines as a dictionary."""
+    found = {}
+    for number, entry in enumerate(entries or [], 1):
+        name, colon, value = entry.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            raise BadInput(
+                f"{entry[:60]!r} is no name and value", where=f"{field}, entry {number}", mend='write "feature: value"'
+            )
+        found[name.strip()] = read(value.strip(), f"{field}, entry {number}")
+    return found
+
+
+def _interval_or_levels(text: str, where: str) -> Any:
+    low, to, high = text.partition(" to ")
+    if not to:
+        return [level.strip() for level in text.split("|")]
+    try:
+        return float(low), float(high)
+    except ValueError:
+        mend = 'write "18 to 75", or categories as "car | education"'
+        raise BadInput(f"{text[:60]!r} is no interval", where=where, mend=mend) from None
+
+
+def _cost(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{text[:60]!r} is no number", where=where, mend="give a number above 0") from None
+
+
+def _case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.DataFrame:
+    import numpy as np
+    import polars as pl
+
+    from .api import new_values
+
+    names = np.array(model.names, object)
+    bound = np.where(np.isfinite(found.change_bound), found.change_bound, np.nan)
+    return pl.DataFrame(
+        {
+            "row": numbers,
+            "decision": [_decision(model, int(d)) for d in found.decision],
+            "score": found.score,
+            "reason": [", ".join(names[chosen]) for chosen in found.reason],
+            "reason_size": found.reason.sum(axis=1),
+            "reason_bound": found.reason_bound,
+            "reason_slack": found.reason_slack,
+            "reason_guarantee": found.guarantee_reason,
+            "change": [", ".join(values) for values in new_values(model, found)],
+            "change_size": found.change.sum(axis=1),
+            "change_bound": pl.Series(bound).fill_nan(None),
+            "change_slack": found.change_slack,
+            "change_guarantee": found.guarantee_change,
+            "borderline": found.borderline,
+        }
+    )
+
+
+def _decision(model: AdditiveModel, number: int) -> str:
+    return model.classes[number] if model.classes else "value"
+
+
+def _metrics(
+    model: AdditiveModel, found: Cases, encoded: Any, tables: dict[str, Table], rows: Any
+) -> dict[str, Metric]:
+    import numpy as np
+
+    n = len(found.score)
+    exact = float(
+        np.mean([a == b == "exact" for a, b in zip(found.guarantee_reason, found.guarantee_change, strict=True)])
+    )
+    possible = np.isfinite(found.change_bound)
+    sizes = found.reason.sum(axis=1)
+    metrics = {
+        "cases": _exact(n, "cases", "rows explained", "Cases"),
+        "proved_share": _exact(exact, "1", "reason and change both proved smallest", "Share of cases proved"),
+        "reason_size": _exact(float(sizes.mean()), "features", "mean over cases", "Size of the smallest reason, mean"),
+        "reason_size_largest": _exact(int(sizes.max()), "features", "largest over cases", "Size of the largest reason"),
+        "change_possible_share": _exact(
+            float(possible.mean()), "1", "some change of unfrozen features flips it", "Share of decisions that can flip"
+        ),
+        "change_size": Metric(
+            float(found.change.sum(axis=1)[possible].mean()) if possible.any() else math.nan,
+            kind="exact", unit="features", method="mean over cases that can flip",
+            label="Size of the smallest change, mean", reason="" if possible.any() else "no decision can flip",
+        ),
+        "smallest_slack": _exact(
+            float(found.reason_slack.min()), "score", "worst completion of a reason, least over cases",
+            "Least distance of a reason from the line",
+        ),
+        "features": _exact(len(model.features), "features", "of the model", "Features"),
+    }  # fmt: skip
+    if "completions" in tables:
+        frame = tables["completions"].frame
+        low, value, high = (float(frame[name].mean()) for name in ("low", "probability", "high"))  # type: ignore[arg-type]
+        label = "Probability that the decision stays, mean"
+        if high - low <= 1e-12:
+            metrics["kept_probability"] = _exact(value, "1", "all completions, counted", label)
+        else:
+            metrics["kept_probability"] = Metric(
+                value, low, high, kind="bounds", method="Vaaler's majorants", label=label
+            )
+    if "redundancy" in tables:
+        words = tables["redundancy"].frame["answer"].to_list()
+        count, method = words.count("redundant"), "proved by ends or listed sums"
+        metrics["redundant_features"] = _exact(count, "features", method, "Features that can never matter")
+    return metrics
+
+
+def _exact(value: float, unit: str, method: str, label: str) -> Metric:
+    return Metric(value, kind="exact", unit=unit, method=method, label=label)
+
+
+def _summary(model: AdditiveModel, found: Cases, numbers: list[int]) -> str:
+    import numpy as np
+
+    sizes = found.reason.sum(axis=1)
+    possible = np.isfinite(found.change_bound)
+    n = len(model.features)
+    if len(numbers) == 1:
+        what = f"“{_decision(model, int(found.decision[0]))}”" if model.classes else "this value"
+        change = f"changing {found.change[0].sum()} flips it" if possible[0] else "no change of them flips it"
+        return f"Of {n} features {sizes[0]} alone settle the decision {what} for row {numbers[0]}, and {change}."
+    flips = (
+        f"{found.change.sum(axis=1)[possible].mean():.1f} changed ones flip it"
+        if possible.any()
+        else "none can be flipped"
+    )
+    never = int((~possible).sum())
+    ending = f"; {never} cannot be flipped" if never and possible.any() else ""
+    settled = f"{sizes.mean():.1f} of {n} features settle a decision on average"
+    return f"Over {len(numbers)} cases, {settled} and {flips}{ending}."
+
+
+def _verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict | None:
+    """For one case: whether it is proved."""
+    unproved = sum(g != "exact" for g in (*found.guarantee_reason, *found.guarantee_change))
+    if not unproved:
+        return Verdict("proved", f"each of {len(numbers)} smallest reasons and changes was proved smallest")
+    return Verdict(
+        "undecided",
+        f"{unproved} of {2 * len(numbers)} reasons and changes are not proved smallest",
+        "fit the model without pairs, or ask of fewer features",
+    )
+
+
+def _limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
+    limits = [
+        "A reason settles what this model decides; it does not say that the decision is right or fair.",
+        "Features may take any combination of values in their domains, also combinations that no person has.",
+        "A smallest change says what would move the model, not what a person can do or what it would cause.",
+    ]
+    if asked.output != "score" or asked.known is not None:
+        limits.append("Probabilities and Shapley values take the features to be independent of one another.")
+    open_ended = [shape.name for shape in model.features if not shape.levels and math.isinf(shape.high - shape.low)]
+    if open_ended:
+        limits.append(f"{', '.join(open_ended[:4])} may take any number: the model states no observed range.")
+    if model.pairs:
+        limits.append(
+            f"{len(model.pairs)} pairs of features were kept in full; completions, redundancy and the Shapley values of"
+            " probability and class are not computed for such models."
+        )
+    return limits
+
+
+def _sampled_scores(model: AdditiveModel, row: np.ndarray, known: np.ndarray, frozen: list[int]) -> pl.DataFrame:
+    """Scores of random completions: known and frozen features kept, the others drawn evenly from their pieces."""
+    import numpy as np
+    import polars as pl
+
+    from answerable.subjects.additive_model.ranges import reachable
+
+    rng = np.random.default_rng(0)
+    n_draws = 4000
+    total = np.full((2, n_draws), float(model.intercept[0] - model.cutoff))
+    own = model.contributions(row[None])[0, :, 0]
+    for j, shape in enumerate(model.features):
+        pieces = reachable(shape)
+        drawn = rng.integers(len(pieces), size=n_draws)
+        ends = np.array([[low, high] for _, low, high, _, _ in pieces])
+        ends = np.where(np.isfinite(ends), ends, ends[:, ::-1])
+        ends = np.where(np.isfinite(ends), ends, 0.0)
+        if shape.constant:
+            values = np.array([shape.coefficients[k, 0, 0] for k, *_ in pieces])[drawn]
+        else:
+            points = ends[drawn, 0] + rng.random(n_draws) * (ends[drawn, 1] - ends[drawn, 0])
+            values = shape(np.floor(points) if shape.integer else points)[:, 0]
+        total[0] += own[j] if j in frozen else values
+        total[1] += own[j] if known[j] or j in frozen else values
+    return pl.DataFrame({"nothing": total[0], "reason": total[1]})
