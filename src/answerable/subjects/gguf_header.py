@@ -68,7 +68,7 @@ class _Flaw(Exception):
 class _Reader:
     """A position in the bytes that never moves beyond their end."""
 
-    def __init__(self, data: mmap.mmap) -> None:
+    def __init__(self, data: bytes | mmap.mmap) -> None:
         self.data, self.size, self.at, self.strings = data, len(data), 0, 0
 
     def take(self, form: str, what: str) -> Any:
@@ -126,14 +126,20 @@ def read_header(path: Path) -> Header:
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _header(data)
-    except _Flaw as flaw:
-        raise CannotRead(f"the GGUF header is damaged: {flaw}", where=str(path), mend="fetch the file again") from None
+            return header_in(data, str(path))
     except (OSError, ValueError) as failure:  # ValueError: an empty file cannot be mapped
         raise CannotRead(f"cannot be read ({failure})", where=str(path)) from None
 
 
-def _header(data: mmap.mmap) -> Header:
+def header_in(data: bytes | mmap.mmap, where: str) -> Header:
+    """As ``read_header``, of bytes that are in memory; ``where`` names them in the line of an error."""
+    try:
+        return _header(data)
+    except _Flaw as flaw:
+        raise CannotRead(f"the GGUF header is damaged: {flaw}", where=where, mend="fetch the file again") from None
+
+
+def _header(data: bytes | mmap.mmap) -> Header:
     reader = _Reader(data)
     if data[:4] != b"GGUF":
         raise _Flaw("it does not begin with GGUF")
