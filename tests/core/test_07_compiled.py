@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +15,42 @@ import pytest
 
 from answerable import compiled
 
-PROGRAM = """
-import numpy as np
-from answerable.mechanisms.attention_flow.bounds import _staircase
-print(_staircase(np.array([0.2, 0.5, 0.3]), np.eye(3), 2).tolist())
+Process = Callable[[Path], subprocess.CompletedProcess[str]]
+SOURCE = """
+from answerable.compiled import kernel
+
+@kernel
+def halves(numbers):
+    total = 0.0
+    for number in numbers:
+        total += number / 2
+    return total
 """
-RIGHT = "[1.0, 0.8, 0.3]\n"
+PROGRAM = "import numpy, small_kernel; print(small_kernel.halves(numpy.arange(4.0)))"
+RIGHT = "3.0\n"
 
 
-def in_fresh_process(cache: Path, program: str = PROGRAM, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"ANSWERABLE_CACHE": str(cache), **more}
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A source tree that nothing may be written into."""
+    folder = tmp_path_factory.mktemp("source")
+    (folder / "small_kernel.py").write_text(SOURCE)
+    folder.chmod(0o555)
+    yield folder
+    folder.chmod(0o755)
+
+
+@pytest.fixture
+def in_fresh_process(source: Path) -> Process:
+    return functools.partial(run_in_fresh_process, source)
+
+
+def run_in_fresh_process(source: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH", "")]))
+    environment = os.environ | {"ANSWERABLE_CACHE": str(cache), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False, timeout=120
+    )
 
 
 def kept_files(cache: Path) -> list[Path]:
@@ -31,9 +58,9 @@ def kept_files(cache: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, source: Path) -> Path:
     cache = tmp_path_factory.mktemp("cache")
-    done = in_fresh_process(cache)
+    done = run_in_fresh_process(source, cache)
     assert done.stdout == RIGHT, done.stderr
     assert kept_files(cache)
     return cache
@@ -44,7 +71,7 @@ def test_the_folder_is_the_users_own(filled: Path) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_second_process_compiles_nothing(filled: Path) -> None:
+def test_a_second_process_compiles_nothing(filled: Path, in_fresh_process: Process) -> None:
     before = {file: file.stat().st_mtime_ns for file in kept_files(filled)}
     assert in_fresh_process(filled).stdout == RIGHT
     assert {file: file.stat().st_mtime_ns for file in kept_files(filled)} == before
@@ -59,7 +86,9 @@ def test_a_second_process_compiles_nothing(filled: Path) -> None:
     ],
     ids=["index cut short", "kernel cut short", "kernel of zeros"],
 )
-def test_a_damaged_file_is_built_again_in_silence(filled: Path, suffix: str, damage) -> None:
+def test_a_damaged_file_is_built_again_in_silence(
+    filled: Path, suffix: str, damage: Callable[[bytes], bytes], in_fresh_process: Process
+) -> None:
     victim = next(file for file in kept_files(filled) if file.suffix == suffix)
     victim.write_bytes(damage(victim.read_bytes()))
     done = in_fresh_process(filled)
@@ -67,12 +96,16 @@ def test_a_damaged_file_is_built_again_in_silence(filled: Path, suffix: str, dam
     assert not any(compiled._is_damaged(file) for file in kept_files(filled))
 
 
-def test_without_a_writable_place_kernels_live_in_memory(tmp_path: Path) -> None:
+def test_without_a_writable_place_kernels_live_in_memory(tmp_path: Path, in_fresh_process: Process) -> None:
     taken = tmp_path / "a-file"
     taken.write_text("no folder")
     done = in_fresh_process(taken)
     assert (done.stdout, done.stderr, done.returncode) == (RIGHT, "", 0)
     assert taken.read_text() == "no folder"
+
+
+def test_nothing_is_written_where_the_source_stands(filled: Path, source: Path) -> None:
+    assert [path.name for path in source.rglob("*")] == ["small_kernel.py"]
 
 
 def test_an_edit_in_any_kernel_file_changes_the_folder(tmp_path: Path) -> None:
