@@ -1,9 +1,20 @@
 """JUnit tells failures from errors, also where the strings are hostile."""
 
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree
 
+import pytest
+import xmlschema
+
+from answerable import junit
+from answerable.dossier import Ask, Asked, Dossier, Expected, Result
+from answerable.expectations import Outcome, parse
+from answerable.question import Question
 from tests.core.conftest import Command
+from tests.report.hostile import CORPUS
+
+SCHEMA = Path(__file__).with_name("junit.xsd")
 
 DOSSIER = """
 title = "A \\u001b[31m & <b> title"
@@ -27,15 +38,16 @@ fail_at = 1
 def test_failures_errors_and_warnings_are_told_apart(tmp_path: Path, command: Command, store: Path) -> None:
     (tmp_path / "d.toml").write_text(DOSSIER)
     assert command("dossier", tmp_path / "d.toml", "--junit", tmp_path / "j.xml").returncode == 2
+    xmlschema.validate(tmp_path / "j.xml", SCHEMA)
     root = ElementTree.parse(tmp_path / "j.xml").getroot()
     assert root.get("name") == "A \\u001b[31m & <b> title"
-    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+    assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
         "tests": "5",
         "failures": "1",
         "errors": "2",
-        "skipped": "1",
     }
     first, second, third = root
+    assert [suite.get("skipped") for suite in root] == ["0", "1", "0"]
     assert first.get("name") == "mean]]>"
     assert [[child.tag for child in case] for case in first] == [[], ["failure"], ["error"]]
     assert [[child.tag for child in case] for case in second] == [["skipped"]]
@@ -47,3 +59,18 @@ def test_two_runs_are_the_same_but_for_their_times(tmp_path: Path, command: Comm
     for name in ("a", "b"):
         command("dossier", tmp_path / "d.toml", "--junit", tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_every_outcome_with_any_string_is_valid(tmp_path: Path) -> None:
+    outcomes = (Outcome("held", ""), *(Outcome(word, text) for text in CORPUS for word in ("failed", "not run")))
+    for severity in ("fail", "warn"):
+        expect = tuple(Expected(parse("metrics.mean == 3"), text, text, severity) for text in ("x", *CORPUS, *CORPUS))
+        asked = [Asked(Ask(text, cast(Question, None), expect, "d"), None, text, outcomes) for text in CORPUS[:3]]
+        asked.append(Asked(Ask("none", cast(Question, None), (), "d"), None, CORPUS[15]))
+        junit.write(Result(Dossier(title=CORPUS[16], asks=()), asked), tmp_path / "j.xml")
+        xmlschema.validate(tmp_path / "j.xml", SCHEMA)
+
+
+@pytest.mark.parametrize("wrong", ["<testsuites/>", "<testsuite name='x'/>", "<html/>"])
+def test_what_is_no_such_file_is_told(wrong: str) -> None:
+    assert not xmlschema.is_valid(wrong, SCHEMA)
