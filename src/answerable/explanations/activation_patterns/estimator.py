@@ -1,0 +1,411 @@
+"""PatternGAM and PatternQLR as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from answerable.errors import BadInput
+from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
+
+from .aggregation import Rule, input_importance
+from .components import Components, check_components, components_of, warn_of_unpurified_pairs
+from .logistic import Link, multivariate_refit, univariate_slopes
+from .solver import (
+    Scale,
+    Term,
+    TermScores,
+    activation_pattern,
+    quadratic_features,
+    quadratic_terms,
+    term_scores,
+    with_verdicts,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RESAMPLED = ("slope", "sd_model", "sd_pattern", "pattern", "product")
+
+
+class BadTable(BadInput, ValueError):
+    """Bad input to an estimator; scikit-learn's tools look for a ValueError."""
+
+
+class _Pattern(TransformerMixin, BaseEstimator):
+    """What both estimators do once they have terms and component values."""
+
+    def _settle(self, X: Floats, y: Floats, values: Floats, terms: list[Term], weights: Floats | None) -> None:
+        self.terms_ = terms
+        self.feature_names_ = [str(name) for name in getattr(self, "feature_names_in_", ())] or [
+            f"x{j}" for j in range(X.shape[1])
+        ]
+        self.term_names_ = [_named(term, self.feature_names_) for term in terms]
+        self.scores_: TermScores = term_scores(
+            values, y, names=self.term_names_, weights=weights, link=self.link, scale=self.scale, ridge=self.ridge,
+            level=self.level, margin=self.margin, least_share=self.least_share,
+        )  # fmt: skip
+        for number in np.flatnonzero(self.scores_.constant):
+            warnings.warn(f"term {self.term_names_[number]} is constant: its importance is 0", stacklevel=3)
+        self.intervals_: dict[str, Any] = {}
+        if self.n_boot:
+            self._resample(values, y, weights)
+        if self.link == "logit" and min(np.sum(y > 0.5), np.sum(y < 0.5)) >= 2:
+            self.auroc_ = auroc_intervals(y > 0.5, self.scores_.linear[:, None], level=self.level)[0]
+
+    def _resample(self, z: Floats, y: Floats, weights: Floats | None) -> None:
+        """Bootstrap of the rows, components fixed: a resample is a set of row weights, no row is copied."""
+        full = multivariate_refit(z, y, weights=weights, link=self.link, ridge=self.ridge, names=self.term_names_)
+        slopes = univariate_slopes(z, y, weights=weights, link=self.link, ridge=self.ridge, names=self.term_names_)
+        start = np.concatenate([[full.intercept], full.weights])
+
+        def numbers(rows: Any) -> Floats:
+            counts = np.bincount(rows.astype(np.int64), minlength=len(y)).astype(np.float64)
+            counts = counts if weights is None else counts * weights
+            refit = multivariate_refit(
+                z, y, weights=counts, link=self.link, ridge=self.ridge, names=self.term_names_, start=start
+            )
+            alone = univariate_slopes(
+                z, y, weights=counts, link=self.link, ridge=self.ridge, names=self.term_names_, start=slopes
+            )
+            sd_model, sd_pattern = np.abs(refit.weights) * alone.std, np.abs(alone.slope) * alone.std
+            ratio = np.divide(alone.slope, refit.weights, out=np.zeros_like(sd_model), where=refit.weights != 0)
+            pattern = activation_pattern(z, _model_output(refit.linear, self.scale, self.link), weights=counts)
+            return np.concatenate([ratio, sd_model, sd_pattern, pattern, sd_model * sd_pattern])
+
+        found = bootstrap_intervals(
+            numbers, np.arange(len(y)), seed=self.random_state, resamples=self.n_boot, level=self.level,
+            method="percentile", strata=y if self.link == "logit" else None,
+        )  # fmt: skip
+        n_terms = z.shape[1]
+        for place, name in enumerate(RESAMPLED):
+            part = found[place * n_terms : (place + 1) * n_terms]
+            ends = np.array([[interval.low, interval.high] for interval in part])
+            self.intervals_[name] = ends if name in ("slope", "pattern") else np.maximum(ends, 0.0)
+        self.intervals_method_ = found[0].method
+        low, high = self.intervals_["slope"].T
+        self.scores_ = with_verdicts(
+            replace(self.scores_, slope_low=low, slope_high=high),
+            level=self.level, margin=self.margin, least_share=self.least_share,
+        )  # fmt: skip
+
+    @property
+    def importances_(self) -> pl.DataFrame:
+        """One row for each term: every number of :class:`TermScores`, intervals, and the verdict."""
+        import polars as pl
+
+        check_is_fitted(self)
+        s = self.scores_
+        columns: dict[str, Any] = {
+            "term": self.term_names_,
+            "kind": [_kind(term) for term in self.terms_],
+            "weight": s.weight,
+            "sd_model": s.sd_model,
+            "slope": s.slope,
+            "slope_low": s.slope_low,
+            "slope_high": s.slope_high,
+            "sd_pattern": s.sd_pattern,
+            "pattern": np.abs(s.pattern),
+            "discriminability": s.discriminability,
+            "product": s.product,
+            "p_value": s.p_informative,
+            "p_adjusted": s.p_informative_adjusted,
+            "verdict": s.verdict,
+        }
+        for name in ("sd_model", "sd_pattern", "product"):
+            if name in self.intervals_:
+                columns[f"{name}_low"], columns[f"{name}_high"] = self.intervals_[name].T
+        return pl.DataFrame(columns)
+
+    def input_importance(self, number: str = "product", *, rule: Rule | None = None) -> Floats:
+        """Importance of each input feature, summing to 1; see :func:`input_importance`.
+
+        Parameters
+        ----------
+        number : field of :class:`TermScores` that is aggregated
+        rule : ``max``, ``stronger`` or ``auto``; the estimator's own when left out
+        """
+        check_is_fitted(self)
+        values = np.nan_to_num(np.asarray(getattr(self.scores_, number), dtype=np.float64))
+        return input_importance(
+            values, self.terms_, self.n_features_in_, rule=rule or self.aggregate, p_values=self.scores_.p_informative,
+            alpha=1 - self.level,
+        )  # fmt: skip
+
+    @property
+    def input_importance_(self) -> Floats:
+        """(n_features,) the product, aggregated by the estimator's rule, summing to 1."""
+        return self.input_importance()
+
+    def transform(self, X: Any) -> Floats:
+        """(n_samples, n_terms) pattern curves at rows, in log-odds (units of the target, for the identity link)."""
+        check_is_fitted(self)
+        values = self._component_values(X)
+        s = self.scores_
+        return values * (s.weight * s.slope) + s.intercept
+
+    def shape(self, feature: int | str, X: Any) -> pl.DataFrame:
+        """Model curve and pattern curve of a feature's own term at rows.
+
+        Parameters
+        ----------
+        feature : name or number
+        X : (n_samples, n_features) rows
+
+        Returns
+        -------
+        polars frame with x, model and pattern, both centred on the mean of ``X``, sorted by x
+        """
+        import polars as pl
+
+        check_is_fitted(self)
+        j = self.feature_names_.index(feature) if isinstance(feature, str) else int(feature)
+        number = self.terms_.index((j,))
+        values, s = self._component_values(X)[:, number], self.scores_
+        model = s.weight[number] * (values - values.mean())
+        column = np.asarray(X, dtype=np.float64)[:, j]
+        return pl.DataFrame({"x": column, "model": model, "pattern": s.slope[number] * model}).sort("x")
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the terms."""
+        check_is_fitted(self)
+        return np.asarray(self.term_names_, dtype=object)
+
+    def _target(self, y: Any) -> Floats:
+        if self.link == "identity":
+            return np.asarray(y, dtype=np.float64)
+        labels = np.unique(y)
+        if self.positive is not None:
+            if self.positive not in labels:
+                raise BadTable(f"no row has the label {self.positive!r}", where="y", mend="name one that is there")
+            labels = np.array([next((label for label in labels if label != self.positive), None), self.positive])
+            if labels[0] is None:
+                raise BadTable(f"every label is {self.positive!r}", where="y", mend="both classes are needed")
+            self.classes_ = labels
+            return (np.asarray(y) == self.positive).astype(np.float64)
+        if len(labels) > 2:
+            raise BadTable(
+                f"there are {len(labels)} classes; only binary classification is supported",
+                where="y",
+                mend="name one with positive, to set it against the rest",
+            )
+        if len(labels) < 2:
+            raise BadTable(f"every label is {labels[0]}, one class", where="y", mend="both classes are needed")
+        self.classes_ = labels
+        return (np.asarray(y) == labels[1]).astype(np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+class PatternGAM(_Pattern):
+    """What the components of a fitted additive model carry of the target, beside what the model uses them for.
+
+    Parameters
+    ----------
+    model : a fitted EBM, pyGAM, NAM or scikit-learn pipeline, its file, a callable from rows to component values, or
+        None: each feature is its own component (a linear model); see :func:`components_of`
+    pairs : whether the model's pair terms are kept
+    scale : of the model's output in the activation pattern, ``logit`` (the paper) or ``probability`` (blind to
+        suppressors)
+    aggregate : rule from terms to input features, ``auto``, ``max`` (the paper's table) or ``stronger``
+    link : ``logit``, or ``identity`` for a numeric target
+    positive : the label set against all others; needed for more than two
+    ridge : penalty on the standardised terms; 0 by default, then separated data are refused
+    level : of intervals and tests
+    margin : a used term whose slope lies within +- margin is called a suppressor
+    least_share : share of all model curves below which a term counts as unused
+    n_boot : resamples of rows for intervals, 0 for intervals from influence functions (slope only)
+    random_state : seed of the resamples
+
+    Attributes
+    ----------
+    importances_ : polars frame, one row for each term
+    scores_ : TermScores
+    input_importance_ : (n_features,) product aggregated to features, summing to 1
+    terms_, term_names_ : features and name of each term
+    auroc_ : AUROC of the refit on the rows given, with interval
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        pairs: bool = True,
+        scale: Scale = "logit",
+        aggregate: Rule = "auto",
+        link: Link = "logit",
+        positive: Any = None,
+        ridge: float = 0.0,
+        level: float = 0.95,
+        margin: float = 0.1,
+        least_share: float = 0.02,
+        n_boot: int = 0,
+        random_state: int = 0,
+    ) -> None:
+        self.model = model
+        self.pairs = pairs
+        self.scale = scale
+        self.aggregate = aggregate
+        self.link = link
+        self.positive = positive
+        self.ridge = ridge
+        self.level = level
+        self.margin = margin
+        self.least_share = least_share
+        self.n_boot = n_boot
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PatternGAM:
+        """Compute every number of every term.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) rows as the model takes them; best rows that it was not fitted on
+        y : (n_samples,) labels, or numbers for the identity link
+        sample_weight : (n_samples,) weights >= 0, carried through every mean and covariance
+        """
+        given = X
+        X, y = validate_data(self, X, y, dtype=np.float64 if self.model is None else "numeric")
+        weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
+        self._components: Components = components_of(self.model, X.shape[1], rows=given, pairs=self.pairs)
+        values = self._component_values(given, checked=X)
+        if self._components.scores is not None:
+            check_components(values, self._components.intercept, np.asarray(self._components.scores(given)))
+        terms = self._components.terms
+        self._settle(X, self._target(y), values, terms, weights)
+        self.warnings_ = warn_of_unpurified_pairs(X, values, terms, self.term_names_)
+        return self
+
+    def _component_values(self, X: Any, checked: Any = None) -> Floats:
+        if checked is None:
+            checked = validate_data(self, X, reset=False, dtype=np.float64 if self.model is None else "numeric")
+        values = np.asarray(self._components.of(checked if self.model is None else X), dtype=np.float64)
+        if values.shape != (len(checked), len(self._components.terms)):
+            raise BadTable(
+                f"the components have shape {values.shape}, not {(len(checked), len(self._components.terms))}",
+                where="model",
+                mend="give one column for each term",
+            )
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise BadTable(
+                "the component is not finite", where=f"model, term {column + 1}, row {row + 1}", mend="mend the model"
+            )
+        return values
+
+
+class PatternQLR(_Pattern):
+    """Quadratic logistic regression whose terms are judged by what they carry of the target.
+
+    Terms are the features, their squares and all products of two.
+
+    Parameters
+    ----------
+    standardize : bring every feature to mean 0 and variance 1 first; products of raw features mostly repeat features
+    nominal : names or numbers of features whose values are codes of kinds; they are refused, since products of codes
+        mean nothing
+    scale, aggregate, link, positive, ridge, level, margin, least_share, n_boot, random_state : as for
+        :class:`PatternGAM`
+    """
+
+    def __init__(
+        self,
+        *,
+        standardize: bool = True,
+        nominal: Sequence[int | str] = (),
+        scale: Scale = "logit",
+        aggregate: Rule = "auto",
+        link: Link = "logit",
+        positive: Any = None,
+        ridge: float = 0.0,
+        level: float = 0.95,
+        margin: float = 0.1,
+        least_share: float = 0.02,
+        n_boot: int = 0,
+        random_state: int = 0,
+    ) -> None:
+        self.standardize = standardize
+        self.nominal = nominal
+        self.scale = scale
+        self.aggregate = aggregate
+        self.link = link
+        self.positive = positive
+        self.ridge = ridge
+        self.level = level
+        self.margin = margin
+        self.least_share = least_share
+        self.n_boot = n_boot
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PatternQLR:
+        """Fit the quadratic model and compute every number of every term; parameters as for :class:`PatternGAM`."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        if len(self.nominal):
+            raise BadTable(
+                "its values are codes of kinds, and their products mean nothing",
+                where=f"feature {self.nominal[0]}",
+                mend="give one column of 0 and 1 for each kind, or use PatternGAM",
+            )
+        weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
+        shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
+        self.mean_ = shares @ X if self.standardize else np.zeros(X.shape[1])
+        deviation = np.sqrt(shares @ (X - self.mean_) ** 2)
+        self.scale_ = np.where((deviation > 0) & bool(self.standardize), deviation, 1.0)
+        two_values = [len(np.unique(X[:, j])) > 2 for j in range(X.shape[1])]
+        self.terms_ = quadratic_terms(X.shape[1], squares=two_values)
+        target = self._target(y)
+        self._settle(X, target, self._component_values(X), self.terms_, weights)
+        return self
+
+    def _component_values(self, X: Any) -> Floats:
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return quadratic_features((X - self.mean_) / self.scale_, self.terms_)
+
+    def decision_function(self, X: Any) -> Floats:
+        """(n_samples,) fitted log-odds of ``classes_[1]``."""
+        check_is_fitted(self)
+        return self._component_values(X) @ self.scores_.weight + self.scores_.refit_intercept
+
+    def predict(self, X: Any) -> Any:
+        """(n_samples,) the likelier class, or the fitted number for the identity link."""
+        linear = self.decision_function(X)
+        return linear if self.link == "identity" else self.classes_[(linear > 0).astype(int)]
+
+
+def _row_weights(weights: Any, n: int) -> Floats:
+    found = np.asarray(weights, dtype=np.float64)
+    if found.ndim == 0:
+        found = np.full(n, float(found))
+    if found.shape != (n,):
+        raise BadTable(f"the shape is {found.shape}", where="sample_weight", mend=f"give one for each of {n} rows")
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise BadTable("a weight is missing or negative", where="sample_weight", mend="give weights of at least 0")
+    if not found.any():
+        raise BadTable("every weight is zero", where="sample_weight", mend="give weights above 0")
+    return found
+
+
+def _model_output(linear: Floats, scale: Scale, link: Link) -> Floats:
+    return expit(linear) if scale == "probability" and link == "logit" else linear
+
+
+def _named(term: Term, names: Sequence[str]) -> str:
+    if len(term) == 1:
+        return names[term[0]]
+    return f"{names[term[0]]}²" if term[0] == term[1] else f"{names[term[0]]} × {names[term[1]]}"
+
+
+def _kind(term: Term) -> Literal["feature", "square", "pair"]:
+    return "feature" if len(term) == 1 else "square" if term[0] == term[1] else "pair"

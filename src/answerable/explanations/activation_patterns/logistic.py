@@ -1,0 +1,375 @@
+"""Logistic fits: one variable at a time for thousands of columns, and all columns together.
+
+Both are Newton's method on columns of mean 0 and variance 1. The univariate fit starts from the slope of linear
+discriminant analysis, which is nearly the answer, so that two to four passes over a column are enough. Nothing here
+penalises unless it is asked to: data that a fit separates have no finite slope, and are told apart instead of being
+given a very large one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.special import expit
+
+from answerable.compiled import in_threads, kernel
+from answerable.errors import BadInput
+from answerable.statistics import Floats
+
+Link = Literal["logit", "identity"]
+
+MOST_STEPS = 60
+CONVERGED = 1e-10  # relative step; Newton's next one would be its square
+FLAT = 1e-10  # a column whose standard deviation is this small beside its values is constant
+DEPENDENT = 1e-11  # share of a column's variance that the columns before it leave unexplained
+BLOCK_CELLS = 1 << 18  # cells that are turned and fitted at once: they stay in the processor's cache
+
+FITTED, CONSTANT, SEPARATED, UNFINISHED = range(4)
+
+
+class Slopes(NamedTuple):
+    """One-variable fits of the target, one for each of U columns.
+
+    Attributes
+    ----------
+    slope : (U,) change of the log-odds (of the target, for the identity link) per unit of the column; 0 for a constant
+    intercept : (U,) value of the fit where the column is 0
+    mean, std : (U,) weighted mean and standard deviation (1/N) of the column
+    """
+
+    slope: Floats
+    intercept: Floats
+    mean: Floats
+    std: Floats
+
+
+class Refit(NamedTuple):
+    """One fit of the target on all U columns.
+
+    Attributes
+    ----------
+    weights : (U,) coefficient of each column in its own unit; 0 for a constant
+    intercept : value of the fit where every column is 0
+    linear : (N,) fitted log-odds (fitted target, for the identity link)
+    information : (U', U') inverse of the second derivatives, for the constant and then the standardised columns
+    kept : (U' - 1,) numbers of the columns that are not constant
+    """
+
+    weights: Floats
+    intercept: float
+    linear: Floats
+    information: Floats
+    kept: Any
+
+
+@kernel
+def _moments(block, weights, positive, out):  # type: ignore[no-untyped-def]
+    """Mean, deviation, and per class mean and range of each row of ``block``; weights sum to 1."""
+    n_columns, n = block.shape
+    for j in range(n_columns):
+        mean = 0.0
+        for i in range(n):
+            mean += weights[i] * block[j, i]
+        square, first, low0, high0, low1, high1, most = 0.0, 0.0, np.inf, -np.inf, np.inf, -np.inf, 0.0
+        for i in range(n):
+            if weights[i] == 0:
+                continue
+            value = block[j, i]
+            gap = value - mean
+            square += weights[i] * gap * gap
+            most = max(most, abs(value))
+            if positive[i] > 0.5:
+                first += weights[i] * gap
+                low1, high1 = min(low1, value), max(high1, value)
+            else:
+                low0, high0 = min(low0, value), max(high0, value)
+        out[j, 0], out[j, 1], out[j, 2], out[j, 3] = mean, np.sqrt(square), first, most
+        out[j, 4] = 1.0 if high0 <= low1 or high1 <= low0 else 0.0
+
+
+@kernel
+def _gradient(block, j, mean, scale, weights, target, a, b, out):  # type: ignore[no-untyped-def]
+    """Gradient and second derivatives of the mean log-loss of one standardised column at intercept a and slope b."""
+    g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(block.shape[1]):
+        t = (block[j, i] - mean) * scale
+        p = 1.0 / (1.0 + np.exp(-(a + b * t)))
+        s = weights[i] * p * (1.0 - p)
+        r = weights[i] * (p - target[i])
+        g0 += r
+        g1 += r * t
+        h00 += s
+        h01 += s * t
+        h11 += s * t * t
+    out[0], out[1], out[2], out[3], out[4] = g0, g1, h00, h01, h11
+
+
+@kernel
+def _newton(block, weights, target, moments, ridge, start, found, status):  # type: ignore[no-untyped-def]
+    """Slope and intercept of each row of ``block`` on its standardised scale, from ``start`` where that is finite."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i] * target[i]
+    at = np.empty(5)
+    for j in range(block.shape[0]):
+        mean, std, first, most = moments[j, 0], moments[j, 1], moments[j, 2], moments[j, 3]
+        found[j, 0], found[j, 1] = np.log(total / (1.0 - total)), 0.0
+        if std <= FLAT * most or std == 0.0:
+            status[j] = CONSTANT
+            continue
+        if moments[j, 4] > 0.5 and ridge == 0.0:
+            status[j] = SEPARATED
+            continue
+        # Linear discriminant analysis: difference of class means over the variance within the classes.
+        gap = first / std / (total * (1.0 - total))
+        within = max(1.0 - total * (1.0 - total) * gap * gap, 0.05)
+        b = min(max(gap / within, -5.0), 5.0)  # where the classes hardly overlap it would begin on flat ground
+        a = found[j, 0]
+        if np.isfinite(start[j, 1]):
+            a, b = start[j, 0], start[j, 1]
+        scale = 1.0 / std
+        _gradient(block, j, mean, scale, weights, target, a, b, at)
+        status[j] = UNFINISHED
+        for _step in range(MOST_STEPS):
+            g0, g1, h00, h01, h11 = at[0], at[1] + ridge * b, at[2], at[3], at[4] + ridge
+            determinant = h00 * h11 - h01 * h01
+            if not determinant > 0.0:
+                break
+            da = -(h11 * g0 - h01 * g1) / determinant
+            db = -(h00 * g1 - h01 * g0) / determinant
+            if max(abs(da), abs(db)) <= CONVERGED * (1.0 + abs(b)):
+                a, b, status[j] = a + da, b + db, FITTED
+                break
+            before = g0 * da + g1 * db
+            length = 1.0
+            for _half in range(40):
+                _gradient(block, j, mean, scale, weights, target, a + length * da, b + length * db, at)
+                after = at[0] * da + (at[1] + ridge * (b + length * db)) * db
+                if after <= -0.9 * before:  # the slope along the step has not turned up more than it went down
+                    break
+                length *= 0.5
+            a, b = a + length * da, b + length * db
+        found[j, 0], found[j, 1] = a, b
+
+
+def column_blocks(z: Floats) -> list[tuple[int, int]]:
+    """Ranges of columns that are worked on together."""
+    width = max(1, BLOCK_CELLS // len(z))
+    return [(start, min(start + width, z.shape[1])) for start in range(0, z.shape[1], width)]
+
+
+def univariate_slopes(
+    z: Floats,
+    y: Floats,
+    *,
+    weights: Floats | None = None,
+    link: Link = "logit",
+    ridge: float = 0.0,
+    names: list[str] | None = None,
+    start: Slopes | None = None,
+    threads: int = 1,
+) -> Slopes:
+    """Fit the target on each column by itself.
+
+    Parameters
+    ----------
+    z : (N, U) float64, finite
+    y : (N,) float64; 0 and 1, both present, for the logit link
+    weights : (N,) float64 >= 0, of any sum; equal when left out
+    link : ``logit`` (logistic regression) or ``identity`` (least squares)
+    ridge : penalty ``ridge / 2 * slope**2`` on the slope of the standardised column, added to the summed log-loss
+    names : what the columns are called in an error
+    start : fits of the same columns to begin from
+    threads : columns that are fitted side by side; no bit depends on it
+
+    Returns
+    -------
+    Slopes
+
+    Raises
+    ------
+    BadInput : a column separates the classes, so that its slope has no end; the line names it
+    """
+    shares = _shares(weights, len(y))
+    target = np.ascontiguousarray(y, dtype=np.float64)
+    n_columns = z.shape[1]
+    moments, found = np.empty((n_columns, 5)), np.empty((n_columns, 2))
+    status = np.zeros(n_columns, dtype=np.int64)
+    begin = np.full((n_columns, 2), np.nan)
+    if start is not None:
+        begin[:, 1] = start.slope * start.std
+        begin[:, 0] = start.intercept + start.slope * start.mean
+    penalty = ridge / (len(y) if weights is None else weights.sum())
+
+    def fit(blocks: Any) -> None:
+        for left, right in blocks:
+            block = np.ascontiguousarray(z[:, left:right].T)
+            part = moments[left:right]
+            _moments(block, shares, target, part)
+            if link == "logit":
+                _newton(block, shares, target, part, penalty, begin[left:right], found[left:right], status[left:right])
+            else:
+                _least_squares(block, shares, target, part, penalty, found[left:right], status[left:right])
+
+    in_threads(fit, column_blocks(z), threads)
+    for code, what in (
+        (SEPARATED, "separates the classes, so its slope has no end"),
+        (UNFINISHED, "has no stable fit"),
+    ):
+        bad = np.flatnonzero(status == code)
+        if len(bad):
+            name = names[bad[0]] if names else f"column {bad[0] + 1}"
+            raise BadInput(f"it {what}", where=f"term {name}", mend="set a ridge, for example 1, or leave the term out")
+    mean, std = moments[:, 0], np.where(status == CONSTANT, 0.0, moments[:, 1])
+    slope = np.divide(found[:, 1], std, out=np.zeros(n_columns), where=std > 0)
+    return Slopes(slope, found[:, 0] - slope * mean, mean, std)
+
+
+def _least_squares(
+    block: Floats, shares: Floats, target: Floats, moments: Floats, penalty: float, found: Floats, status: Any
+) -> None:
+    constant = moments[:, 1] <= FLAT * moments[:, 3]
+    mean, std = moments[:, 0], np.where(constant, 1.0, moments[:, 1])
+    centred = (block - mean[:, None]) / std[:, None]
+    found[:, 0] = shares @ target
+    found[:, 1] = np.where(constant, 0.0, centred @ (shares * (target - shares @ target)) / (1.0 + penalty))
+    status[:] = np.where(constant, CONSTANT, FITTED)
+
+
+def multivariate_refit(
+    z: Floats,
+    y: Floats,
+    *,
+    weights: Floats | None = None,
+    link: Link = "logit",
+    ridge: float = 0.0,
+    names: list[str] | None = None,
+    start: Floats | None = None,
+) -> Refit:
+    """Fit the target on all columns together, with an intercept.
+
+    Parameters
+    ----------
+    z, y, weights, link, names : as for :func:`univariate_slopes`
+    ridge : penalty ``ridge / 2 * sum(coefficient**2)`` on the coefficients of the standardised columns
+    start : (U + 1,) intercept and coefficients of an earlier fit of the same columns
+
+    Returns
+    -------
+    Refit
+
+    Raises
+    ------
+    BadInput : more columns than rows, a column that the others determine, or a fit that separates the classes, each
+        without a ridge; the line names the column
+    """
+    shares = _shares(weights, len(y))
+    mean = shares @ z
+    std = np.sqrt(np.maximum(shares @ (z - mean) ** 2, 0.0))
+    kept = np.flatnonzero(std > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
+    called = names or [f"column {j + 1}" for j in range(z.shape[1])]
+    used_rows = int(np.count_nonzero(shares))
+    if ridge == 0 and len(kept) + 1 >= used_rows:
+        raise BadInput(
+            f"{len(kept)} terms are fitted on {used_rows} rows",
+            where="refit",
+            mend="set a ridge (the covariances of a term with prediction and label then differ) or give more rows",
+        )
+    standard = np.empty((len(y), len(kept) + 1))
+    standard[:, 0] = 1.0
+    np.subtract(z[:, kept], mean[kept], out=standard[:, 1:])
+    standard[:, 1:] /= std[kept]
+    beta = np.zeros(len(kept) + 1)
+    if start is not None:
+        beta[1:] = start[1:][kept] * std[kept]
+        beta[0] = start[0] + start[1:] @ mean
+    elif link == "logit":
+        share = shares @ y
+        beta[0] = np.log(share / (1 - share))
+    penalty = np.full(len(beta), ridge / (len(y) if weights is None else weights.sum()))
+    penalty[0] = 0.0
+    fit = _newton_together if link == "logit" else _solve_together
+    beta, information = fit(standard, y, shares, penalty, beta, [called[j] for j in kept])
+    coefficients = np.zeros(z.shape[1])
+    coefficients[kept] = beta[1:] / std[kept]
+    return Refit(coefficients, float(beta[0] - coefficients @ mean), standard @ beta, information, kept)
+
+
+def _newton_together(
+    standard: Floats, y: Floats, shares: Floats, penalty: Floats, beta: Floats, names: list[str]
+) -> tuple[Floats, Floats]:
+    plain = not penalty.any()
+    signs = np.where(y > 0.5, 1.0, -1.0)[shares > 0]
+    linear = standard @ beta
+    for _step in range(MOST_STEPS):
+        p = expit(linear)
+        gradient = standard.T @ (shares * (p - y)) + penalty * beta
+        factor = _factor(standard, np.sqrt(shares * p * (1 - p)), penalty, names)
+        step = -linalg.cho_solve(factor, gradient, check_finite=False)
+        along = standard @ step
+        length, before = 1.0, float(gradient @ step)
+        for _half in range(40):
+            ahead = expit(linear + length * along)
+            after = float((shares * (ahead - y)) @ along + (penalty * (beta + length * step)) @ step)
+            if after <= -0.9 * before:
+                break
+            length /= 2
+        beta, linear = beta + length * step, linear + length * along
+        if plain and np.all(signs * linear[shares > 0] > 0):
+            largest = names[int(np.argmax(np.abs(beta[1:])))]
+            raise BadInput(
+                "together the terms separate the classes, so their weights have no end",
+                where=f"refit, largest weight on term {largest}",
+                mend="set a ridge, for example 1, or give more rows",
+            )
+        if np.max(np.abs(step)) <= CONVERGED * (1 + np.max(np.abs(beta))):
+            return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
+    largest = names[int(np.argmax(np.abs(beta[1:])))]
+    raise BadInput(
+        f"the fit has not settled after {MOST_STEPS} steps",
+        where=f"refit, largest weight on term {largest}",
+        mend="set a ridge, for example 1, or leave that term out",
+    )
+
+
+def _solve_together(
+    standard: Floats, y: Floats, shares: Floats, penalty: Floats, beta: Floats, names: list[str]
+) -> tuple[Floats, Floats]:
+    factor = _factor(standard, np.sqrt(shares), penalty, names)
+    beta = linalg.cho_solve(factor, standard.T @ (shares * y), check_finite=False)
+    return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
+
+
+def _factor(standard: Floats, root: Floats, penalty: Floats, names: list[str]) -> tuple[Floats, bool]:
+    """Cholesky factor of the second derivatives."""
+    scaled = standard * root[:, None]
+    matrix = scaled.T @ scaled
+    matrix[np.diag_indices_from(matrix)] += penalty
+    diagonal = matrix.diagonal().copy()
+    try:
+        factor, lower = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        left = factor.diagonal() ** 2 / diagonal
+    except linalg.LinAlgError as failure:
+        # LAPACK names the order of the first minor that is not positive.
+        order = next((int(word) for word in str(failure).replace("-", " ").split() if word.isdigit()), 1)
+        raise _determined(names, order - 1) from None
+    if np.min(left) < DEPENDENT and not penalty.any():
+        raise _determined(names, int(np.argmin(left)))
+    return factor, lower
+
+
+def _determined(names: list[str], position: int) -> BadInput:
+    name = names[max(position - 1, 0)]
+    return BadInput(
+        "the other terms determine it, so the weights are not unique",
+        where=f"refit, term {name}",
+        mend="leave one of them out, or set a ridge",
+    )
+
+
+def _shares(weights: Floats | None, n: int) -> Floats:
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    return np.ascontiguousarray(weights / weights.sum(), dtype=np.float64)
