@@ -26,6 +26,7 @@ def load(folder: Path, *, dtype: str, attention: str) -> tuple[Any, Any]:
             attn_implementation=attention,
             local_files_only=True,
             use_safetensors=True,
+            ignore_mismatched_sizes=True,  # they are refused below, in words of ours
             output_loading_info=True,
         )
         _whole(notes, folder)
@@ -51,7 +52,12 @@ def from_memory(converted: Any, where: Path, *, dtype: str, attention: str) -> A
 
 def _whole(notes: dict[str, Any], folder: Path) -> None:
     """Weights that the files lack would be random numbers, and nobody would notice."""
-    missing, other = sorted(notes.get("missing_keys", ())), sorted(map(str, notes.get("mismatched_keys", ())))
+    missing, other = (
+        sorted(notes.get("missing_keys", ())),
+        sorted(
+            f"{name} is {tuple(there)}, not {tuple(wanted)}" for name, there, wanted in notes.get("mismatched_keys", ())
+        ),
+    )
     if missing or other:
         what = f"the files lack {len(missing)} of the weights" if missing else f"{len(other)} weights have other shapes"
         named = ", ".join((missing or other)[:3])
