@@ -82,7 +82,9 @@ def in_print(number: Reading, lines: Sequence[float]) -> str:
 def _rounded(number: Reading, places: int, lines: Sequence[float]) -> list[str]:
     numbers = (number.value, number.low, number.high)
     directions = (decimal.ROUND_HALF_EVEN, decimal.ROUND_FLOOR, decimal.ROUND_CEILING)
+    # As they are written: the float nearest to 0.47 lies below it, and would not be seen to be touched.
     exact = [decimal.Decimal(repr(value)) for value in numbers]
+    written = [decimal.Decimal(repr(line)) for line in lines]
     context = decimal.Context(prec=400)
     for digits in range(places, places + 20):
         last = decimal.Decimal(1).scaleb(-digits)
@@ -93,7 +95,7 @@ def _rounded(number: Reading, places: int, lines: Sequence[float]) -> list[str]:
             )
         except decimal.InvalidOperation:  # more than 400 digits
             break
-        if not any(low <= line < exact[1] or exact[2] < line <= high for line in lines):
+        if not any(low <= line < exact[1] or exact[2] < line <= high for line in written):
             return [_in_figures(end) for end in (value, low, high)]
     return [spoken(end) for end in numbers]
 
