@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -28,4 +29,11 @@ def redacted(text: str) -> str:
 
 def _from_environment() -> list[str]:
     # Short values are left alone: replacing "1" or "true" everywhere would destroy text and protect nothing.
-    return [value for name, value in os.environ.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
+    values = (os.environ.get(name, "") for name in _named_like_secrets(tuple(os.environ)))
+    return [value for value in values if len(value) >= 8]
+
+
+@functools.lru_cache(maxsize=2)
+def _named_like_secrets(names: tuple[str, ...]) -> tuple[str, ...]:
+    # A report shows ten thousand texts; the names change between two of them at most in tests.
+    return tuple(name for name in names if _SECRET_NAME.search(name))

@@ -107,13 +107,22 @@ def test_a_picture_is_drawn_once(cache: Path, figures: dict[str, Figure], monkey
         svg(figures["paths"].wide)
 
 
-def test_another_title_is_the_same_picture_and_another_number_is_not(cache: Path, figures: dict[str, Figure]) -> None:
+def test_another_number_another_room_or_another_secret_is_another_picture(
+    cache: Path, figures: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
     wide = figures["paths"].wide
-    svg(wide)
-    svg({**wide, "title": "another finding"})
-    assert len(list((cache / "pictures").iterdir())) == 1
+    first = svg(wide)
     svg({**wide, "height": 99})
-    assert len(list((cache / "pictures").iterdir())) == 2
+    svg(wide, room=NARROW)
+    assert len(list((cache / "pictures").iterdir())) == 3
+    assert "through device" in first
+    monkeypatch.setenv("SOME_API_KEY", "through device")
+    assert "through device" not in svg(wide)
+
+
+def test_what_is_not_json_is_refused() -> None:
+    with pytest.raises(BadInput, match="not JSON"):
+        svg({"mark": object()})
 
 
 def test_png_follows_the_scheme(figures: dict[str, Figure]) -> None:

@@ -103,6 +103,7 @@ class _Checker:
         self.keep_title = keep_title
         self.colours = {pair["light"]: pair[scheme] for pair in theme.tokens().values()}
         self.rows: list[Json] = []
+        self.texts: dict[str, str] = {}
         self.facets: list[tuple[str, str]] = []
         self.panels = 1
 
@@ -438,7 +439,9 @@ class _Checker:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return shown(value)
+            if value not in self.texts:
+                self.texts[value] = shown(value)
+            return self.texts[value]
         if isinstance(value, int | float):
             return value if math.isfinite(value) else None
         _refuse(
