@@ -74,7 +74,7 @@ def run(race: Race, *, quick: bool) -> dict[str, Any]:
     theirs, row["peer_peak_mb"] = _with_peak(race.theirs)
     if race.compared:
         gap = float(np.max(np.abs(np.asarray(ours)[: len(theirs)] - np.asarray(theirs))))
-        row["agree"], row["largest_gap"] = gap <= race.tolerance, gap
+        row["agree"], row["largest_gap"] = bool(gap <= race.tolerance), gap
         if not row["agree"]:
             return row
     pairs = [

@@ -135,12 +135,16 @@ def _within(package: str, name: str) -> list[str]:
 
 @functools.cache
 def _lazy_exports(package: str) -> dict[str, str] | None:
-    """Submodule by exported name, as the ``submod_attrs`` of the package's ``lazy_loader.attach`` say; None where
-    there is no such call.
+    """Submodule by exported name, as the package's ``lazy_loader`` says in a stub or in ``submod_attrs``; None where it
+    says nothing.
     """
     path = _path(package)
     if path is None:
         return None
+    stub = path.with_suffix(".pyi")
+    if stub.is_file():
+        imports = [node for node in ast.parse(stub.read_bytes()).body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: node.module for node in imports if node.module for alias in node.names}
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.keyword) and node.arg == "submod_attrs":
             try:

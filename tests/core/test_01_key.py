@@ -122,3 +122,13 @@ def test_a_live_dataframe_is_stored_by_its_content(store: Path) -> None:
     ask("trivial/rows", table=pl.DataFrame({"a": [1, 2]}), store=store)
     assert ask("trivial/rows", table=pl.DataFrame({"a": [1, 2]}), store=store).from_store
     assert not ask("trivial/rows", table=pl.DataFrame({"a": [1, 3]}), store=store).from_store
+
+
+def test_of_statistics_only_the_modules_that_are_used_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from answerable import keys
+
+    content = b"from answerable.statistics import wilson_interval, holm\nfrom answerable.mechanisms.attention_flow import prune"
+    found = set(keys._imports(content, "tone.question", is_package=False))
+    assert "answerable.statistics.multiple_testing" in found
+    assert "answerable.mechanisms.attention_flow.pruning" in found
+    assert not {"answerable.statistics.bootstrap", "answerable.mechanisms.attention_flow.solver"} & found
