@@ -7,6 +7,7 @@ added up by feature it gives the shapes. Boosted stumps are step functions from 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -302,7 +303,9 @@ def _stumps(final: Any, columns: list[Column], names: Sequence[str]) -> tuple[li
     shapes = [_steps(name, own, n_outputs) for name, own in zip(names, steps, strict=True)]
     # what precedes the trees is the same for every row; one row shows it
     row = np.zeros((1, len(names)))
-    theirs = final.decision_function(row) if hasattr(final, "decision_function") else final.predict(row)
+    with warnings.catch_warnings():  # that the row's columns have no names
+        warnings.simplefilter("ignore", UserWarning)
+        theirs = final.decision_function(row) if hasattr(final, "decision_function") else final.predict(row)
     ours = np.sum([shape(row[:, j]) for j, shape in enumerate(shapes)], axis=0)
     return shapes, (np.asarray(theirs, np.float64).reshape(1, -1) - ours)[0]
 

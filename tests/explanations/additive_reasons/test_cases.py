@@ -1,0 +1,257 @@
+"""Pairs, several classes, regressions and costs against enumeration; the certificates of every case."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from answerable.errors import BadInput
+from answerable.explanations.additive_reasons import (
+    check,
+    complexity,
+    count_completions,
+    explain,
+    is_sufficient,
+    minimum_change,
+    minimum_sufficient_reason,
+    redundant_features,
+    shapley_values,
+)
+from answerable.explanations.additive_reasons.cases import cases
+from answerable.explanations.additive_reasons.pairs import smallest_set
+from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
+from answerable.subjects.additive_model.form import level_edges
+
+Decide = Callable[[np.ndarray], bool]
+
+
+def whole_tables(
+    rng: np.random.Generator, n: int, outputs: int = 1, pairs: int = 0, task: str = "binary"
+) -> AdditiveModel:
+    sizes = rng.integers(2, 4, n)
+    shapes = [
+        Shape.table(f"f{j}", level_edges(k), rng.integers(-4, 5, (k, outputs)), low=0, high=k - 1, integer=True)
+        for j, k in enumerate(sizes)
+    ]
+    joined = []
+    for _ in range(pairs):
+        first, second = sorted(rng.choice(n, 2, replace=False).tolist())
+        values = rng.integers(-3, 4, (sizes[first] + 1, sizes[second] + 1, outputs)).astype(float)
+        joined.append(Pair(first, second, level_edges(sizes[first]), level_edges(sizes[second]), values))
+    return AdditiveModel(
+        tuple(shapes), rng.integers(-3, 4, outputs), tuple(joined), task=task,  # type: ignore[arg-type]
+        classes=tuple(str(c) for c in range(max(outputs, 2))) if task != "regression" else (),
+    )  # fmt: skip
+
+
+def all_rows(model: AdditiveModel) -> np.ndarray:
+    return np.array(list(itertools.product(*(range(shape.n_pieces) for shape in model.features))), float)
+
+
+def smallest_sizes(model: AdditiveModel, row: np.ndarray, same: np.ndarray, rows: np.ndarray) -> tuple[int, int | None]:
+    """Sizes of the smallest reason and change by listing sets and rows."""
+    n = len(row)
+    reason = next(
+        size for size in range(n + 1) for fixed in itertools.combinations(range(n), size)
+        if same[(rows[:, fixed] == row[list(fixed)]).all(axis=1)].all()
+    )  # fmt: skip
+    for size in range(1, n + 1):
+        for changed in itertools.combinations(range(n), size):
+            kept = [j for j in range(n) if j not in changed]
+            if not same[(rows[:, kept] == row[kept]).all(axis=1)].all():
+                return reason, size
+    return reason, None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "pairs", "task"),
+    [
+        (1, 0, "binary"),
+        (1, 2, "binary"),
+        (1, 4, "binary"),
+        (3, 0, "multiclass"),
+        (1, 0, "regression"),
+        (1, 2, "regression"),
+    ],
+)
+def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: str) -> None:
+    rng = np.random.default_rng(10 * outputs + pairs)
+    for _ in range(60):
+        model = whole_tables(rng, int(rng.integers(2, 5)), outputs, pairs, task)
+        rows = all_rows(model)
+        row = rows[rng.integers(len(rows))]
+        tolerance = 2.0 if task == "regression" else None
+        found = cases(model, row[None], tolerance=tolerance)
+        if task == "regression":
+            scores = model.score(rows)[:, 0]
+            same = np.abs(scores - model.score(row[None])[0, 0]) <= 2.0
+        else:
+            same = model.decide(rows) == model.decide(row[None])[0]
+        reason, change = smallest_sizes(model, row, same, rows)
+        assert found.guarantee_reason == found.guarantee_change == ["exact"]
+        assert found.reason[0].sum() == found.reason_bound[0] == reason
+        consistent = (rows[:, found.reason[0]] == row[found.reason[0]]).all(axis=1)
+        assert same[consistent].all()
+        assert found.change[0].sum() == (change or 0)
+        assert np.isfinite(found.change_bound[0]) == (change is not None)
+        if change is not None:
+            flipped = np.where(found.change[0], found.worst[0], row)
+            moved = (
+                abs(model.score(flipped[None])[0, 0] - model.score(row[None])[0, 0]) > 2.0
+                if task == "regression"
+                else model.decide(flipped[None])[0] != model.decide(row[None])[0]
+            )
+            assert moved
+
+
+def test_the_cheapest_change_equals_enumeration() -> None:
+    rng = np.random.default_rng(20)
+    for _ in range(150):
+        model = whole_tables(rng, int(rng.integers(2, 5)))
+        rows = all_rows(model)
+        row = rows[rng.integers(len(rows))]
+        costs = rng.integers(1, 6, len(row)).astype(float)
+        found = cases(model, row[None], costs=costs)
+        other = rows[model.decide(rows) != model.decide(row[None])[0]]
+        if not len(other):
+            assert not np.isfinite(found.change_bound[0])
+            continue
+        assert costs[found.change[0]].sum() == ((other != row) @ costs).min()
+        assert found.guarantee_change == ["exact"]
+
+
+def test_frozen_features_stay_in_every_kind_of_model() -> None:
+    rng = np.random.default_rng(30)
+    for outputs, pairs, task in ((1, 0, "binary"), (1, 2, "binary"), (3, 0, "multiclass"), (1, 0, "regression")):
+        for _ in range(30):
+            model = whole_tables(rng, 3, outputs, pairs, task)
+            rows = all_rows(model)
+            row = rows[rng.integers(len(rows))]
+            found = cases(model, row[None], frozen=[0], tolerance=2.0 if task == "regression" else None)
+            assert not found.change[0, 0]
+            assert found.worst[0, 0] == row[0]
+
+
+def test_a_pair_model_too_wide_for_elimination_is_answered_by_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    import answerable.explanations.additive_reasons.pairs as pairs
+
+    monkeypatch.setattr(pairs, "MOST_CELLS", 3)
+    rng = np.random.default_rng(40)
+    model = whole_tables(rng, 4, 1, 4)
+    rows = all_rows(model)
+    for row in rows[:20]:
+        found = cases(model, row[None])
+        consistent = (rows[:, found.reason[0]] == row[found.reason[0]]).all(axis=1)
+        # a bound is on the safe side: what it calls a reason is one
+        assert (model.decide(rows[consistent]) == model.decide(row[None])[0]).all()
+
+
+def test_a_search_cut_short_is_minimal_under_inclusion_and_says_so() -> None:
+    def passes(chosen: np.ndarray) -> bool:
+        return bool(chosen[:3].all() or chosen[3:].sum() >= 5)
+
+    found = smallest_set(passes, [7, 6, 5, 4, 3, 2, 1, 0], 8, most_sets=4)
+    assert found is not None
+    assert not found.proved
+    assert passes(found.chosen)
+    whole = smallest_set(passes, [7, 6, 5, 4, 3, 2, 1, 0], 8)
+    assert whole is not None
+    assert whole.proved
+    assert whole.chosen.sum() == 3
+
+
+def test_pair_shapley_values_add_up_and_equal_enumeration() -> None:
+    rng = np.random.default_rng(50)
+    for _ in range(40):
+        model = whole_tables(rng, 3, 1, 2)
+        rows = all_rows(model)
+        row = rows[rng.integers(len(rows))]
+        found = shapley_values(model, row[None], weights="uniform")
+        scores = model.score(rows)[:, 0]
+        value = {
+            fixed: scores[(rows[:, fixed] == row[list(fixed)]).all(axis=1)].mean()
+            for size in range(4) for fixed in itertools.combinations(range(3), size)
+        }  # fmt: skip
+        for i in range(3):
+            by_orders = np.mean(
+                [
+                    value[tuple(sorted((*order[: order.index(i)], i)))] - value[tuple(sorted(order[: order.index(i)]))]
+                    for order in itertools.permutations(range(3))
+                ]
+            )
+            assert found["shapley"][i] == pytest.approx(by_orders, abs=1e-12)
+        assert found["shapley"].sum() + found["base"][0] == pytest.approx(model.score(row[None])[0, 0], abs=1e-12)
+
+
+def lines(n: int, cutoff: float = 1.0) -> AdditiveModel:
+    shapes = tuple(Shape.line(f"x{j}", 1.0, low=0.0, high=1.0) for j in range(n))
+    return AdditiveModel(shapes, np.zeros(1), task="binary", classes=("no", "yes"), cutoff=cutoff, logit=True)
+
+
+def test_tables_of_the_queries() -> None:
+    model = lines(3)
+    X = np.array([[0.9, 0.8, 0.1], [0.2, 0.1, 0.1]])
+    reasons = minimum_sufficient_reason(model, X)
+    assert reasons["decision"].to_list() == ["yes", "no"]
+    assert reasons["reason"].to_list() == [["x0", "x1"], ["x0", "x1", "x2"]]
+    assert reasons["slack"].to_list() == pytest.approx([0.7, 0.6])
+    change = minimum_change(model, X)
+    assert change["new_values"].to_list() == [["x0 = 0"], ["x1 = 1"]]
+    assert change["possible"].to_list() == [True, True]
+    test = is_sufficient(model, X, ["x0"])
+    assert test["sufficient"].to_list() == [False, False]
+    assert test["counterexample"][0].to_list() == ["x0 = 0.9", "x1 = 0", "x2 = 0"]
+    assert redundant_features(model)["answer"].to_list() == ["matters"] * 3
+    assert redundant_features(lines(3, cutoff=4.0))["answer"].to_list() == ["redundant"] * 3
+    assert explain(model, X).height == 6
+    assert set(complexity(model)["guarantee"]) <= {"exact", "exact to rounding", "interval"}
+
+
+def test_a_decision_that_nothing_flips_has_no_change() -> None:
+    change = minimum_change(lines(2, cutoff=5.0), np.array([[0.5, 0.5]]))
+    assert change["possible"].to_list() == [False]
+    assert change["change"].to_list() == [[]]
+    assert change["slack"][0] == pytest.approx(5 - 2)  # what the best completion lacks
+
+
+def test_background_rows_and_certified_completions() -> None:
+    rng = np.random.default_rng(60)
+    model, X = lines(6, cutoff=3.0), rng.random((1, 6))
+    background = rng.random((40, 6))
+    found = count_completions(model, X, ["x0"], background=background, width=0.05, most_atoms=10)
+    exact = count_completions(model, X, ["x0"], background=background)
+    assert found["engine"][0] == "certified Fourier"
+    assert found["low"][0] <= exact["probability"][0] <= found["high"][0]
+
+
+PAIRED = whole_tables(np.random.default_rng(1), 3, 1, 1)
+REFUSED = [
+    (lambda: count_completions(lines(2), np.zeros((1, 2)), ["x0"]), "feature x1: its component is continuous"),
+    (lambda: count_completions(PAIRED, np.zeros((1, 3)), ["f0"]), "takes main effects alone, and the model joins f"),
+    (lambda: shapley_values(PAIRED, np.zeros((1, 3)), output="class"), "output 'class' takes main effects alone"),
+    (lambda: redundant_features(PAIRED), "redundant_features takes main effects alone"),
+    (lambda: minimum_change(PAIRED, np.zeros((1, 3)), cost={"f0": 2}), "costs and pairs of features (f"),
+    (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"x0": 0}), "cost of x0: it is 0; give a number above 0"),
+    (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"y": 1}), "there is no feature of cost 'y'"),
+    (lambda: is_sufficient(lines(2), np.zeros((1, 2)), ["z9"]), "there is no feature 'z9'"),
+    (lambda: minimum_sufficient_reason(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2))),
+     "tolerance: a regression decides nothing without it"),
+    (lambda: redundant_features(whole_tables(np.random.default_rng(2), 2, 3, task="multiclass")), "asked of two classes"),
+    (lambda: shapley_values(whole_tables(np.random.default_rng(2), 2), np.zeros((1, 2)), output="probability"),
+     "output: the score is no log odds"),
+    (lambda: check(lines(2), np.zeros((1, 2))), "the original model is not at hand"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "line"), REFUSED)
+def test_what_cannot_be_asked_is_refused_in_one_line(call: Callable[[], object], line: str) -> None:
+    from answerable.errors import AnswerableError
+
+    with pytest.raises(AnswerableError) as raised:
+        call()
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, AnswerableError) and (isinstance(raised.value, BadInput) or "there is no" in line)

@@ -1,0 +1,282 @@
+"""The question: what it says of a scorecard and of an EBM's file, and what it refuses in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from answerable import registry, subjects
+from answerable.answer import Answer
+from answerable.asking import ask
+from answerable.cli import run
+from answerable.errors import AnswerableError
+from answerable.explanations.additive_reasons.question import AdditiveReasons
+from answerable.subjects.additive_model import AdditiveModel
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CARD = "feature,bin_lower,bin_upper,category,points\n(cutoff),,,,5\nage,18,30,,0\nage,30,60,,4\nhome,,,own,3\nhome,,,rent,0\n"
+ROWS = "age,home\n40,own\n20,rent\n40,rent\n"
+APPLICANT = {
+    "sex": ["female"], "job": [2], "housing": ["rent"], "saving_accounts": ["little"],
+    "checking_account": ["moderate"], "credit_amount": [1295], "duration": [12], "purpose": ["car"], "age": [25],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.QUESTIONS, "additive-reasons", f"{AdditiveReasons.__module__}:AdditiveReasons")
+    monkeypatch.setitem(subjects.SUBJECTS, "additive_model", "answerable.subjects.additive_model")
+
+
+def files(folder: Path, card: str = CARD, rows: str = ROWS) -> dict[str, str]:
+    (folder / "card.csv").write_text(card)
+    (folder / "rows.csv").write_text(rows)
+    return {"model": str(folder / "card.csv"), "rows": str(folder / "rows.csv")}
+
+
+def test_the_smallest_ask_is_the_worked_example() -> None:
+    answer = ask("additive-reasons", store=False, **AdditiveReasons.smallest)
+    features = answer.tables["features"].frame.filter(pl.col("row") == 1)
+    assert features["shapley"].to_list() == pytest.approx([0.295139, -0.149306, 0.218750, 0.072917], abs=5e-7)
+    first = answer.tables["cases"].frame.row(0, named=True)
+    assert (first["score"], first["reason"], first["change_size"]) == (4, "a, c", 1)
+    assert answer.metrics["proved_share"].value == 1
+
+
+def test_a_scorecard_from_a_file(tmp_path: Path) -> None:
+    answer = ask("additive-reasons", store=False, **files(tmp_path), known=["age"], weights="uniform", output="class")
+    cases = answer.tables["cases"].frame
+    assert cases["decision"].to_list() == ["reached", "below", "below"]
+    assert cases["reason"].to_list() == ["age, home", "age", "home"]
+    assert cases["change"].to_list() == ["age = 18", "age = 30, home = own", "home = own"]
+    assert cases["score"].to_list() == [2, -5, -1]
+    kept = answer.tables["completions"].frame["probability"].to_list()
+    assert kept == pytest.approx([0.5, 1, 0.5])
+    assert answer.metrics["kept_probability"].kind == "exact"
+    assert answer.summary.startswith("Over 3 cases, 1.3 of 2 features settle a decision on average")
+    assert set(answer.figures) == {"margin", "scores", "shapley", "complexity"}
+
+
+def test_an_ebm_from_its_file() -> None:
+    fields: dict[str, Any] = {"model": str(EXAMPLES / "german-credit-ebm.json"), "rows": APPLICANT}
+    answer = ask("additive-reasons", store=False, output="probability", frozen=["age"], whole=["duration"], **fields)
+    case = answer.tables["cases"].frame.row(0, named=True)
+    assert case["change"] == "checking_account = not_known"
+    assert "age" not in case["change"]
+    model = AdditiveModel.from_ebm(EXAMPLES / "german-credit-ebm.json")
+    score = model.score(model.encode(APPLICANT))[0, 0]
+    total = answer.tables["features"].frame["shapley"].sum()
+    from answerable.explanations.additive_reasons import shapley_values
+
+    base = shapley_values(model, APPLICANT, output="probability")["base"][0]
+    assert total + base == pytest.approx(1 / (1 + np.exp(-score)), abs=1e-12)
+
+
+def test_every_reason_holds_against_random_completions_and_every_change_flips() -> None:
+    """100,000 completions, each a reason of another applicant kept and the rest drawn anew."""
+    model = AdditiveModel.from_ebm(EXAMPLES / "german-credit-ebm.json")
+    rng = np.random.default_rng(1)
+    n = 100_000
+
+    def drawn(size: int) -> np.ndarray:
+        columns = [
+            rng.integers(len(s.levels), size=size) if s.levels else rng.uniform(s.low, s.high, size)
+            for s in model.features
+        ]
+        return np.column_stack(columns).astype(float)
+
+    from answerable.explanations.additive_reasons.cases import cases
+
+    rows = drawn(500)
+    found = cases(model, rows)
+    chosen = rng.integers(len(rows), size=n)
+    completed = np.where(found.reason[chosen], rows[chosen], drawn(n))
+    assert (model.decide(completed) == found.decision[chosen]).all()
+    flips = np.isfinite(found.change_bound)
+    changed = np.where(found.change, found.worst, rows)
+    assert (model.decide(changed)[flips] != found.decision[flips]).all()
+    assert flips.mean() > 0.5
+
+
+def test_a_regression_and_several_classes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    from answerable.subjects.additive_model import Shape
+
+    shapes = tuple(
+        Shape.table(f"f{j}", [-0.5, 0.5, 1.5], rng.normal(size=(2, 3)), low=0, high=1, integer=True) for j in range(4)
+    )
+    three = AdditiveModel(shapes, np.zeros(3), task="multiclass", classes=("a", "b", "c"))
+    rows = {f"f{j}": [0, 1] for j in range(4)}
+    answer = ask("additive-reasons", model=three, rows=rows, store=False)
+    assert answer.metrics["proved_share"].value == 1
+    assert set(answer.figures) == {"complexity"}
+    one = AdditiveModel(tuple(Shape.line(f"f{j}", float(j + 1), low=0, high=1) for j in range(4)), np.zeros(1))
+    answer = ask("additive-reasons", model=one, rows=rows, within=3.5, store=False)
+    # known: f2 and f3; then f0 and f1 move the output by 3 at most
+    assert answer.tables["cases"].frame["reason_size"].to_list() == [2, 2]
+
+
+def test_only_the_cases_asked_for_are_answered(tmp_path: Path) -> None:
+    answer = ask("additive-reasons", store=False, **files(tmp_path), cases=[3, 1])
+    assert answer.tables["cases"].frame["row"].to_list() == [3, 1]
+    assert answer.tables["features"].frame["row"].unique().sort().to_list() == [1, 3]
+
+
+def test_a_threshold_moves_the_line() -> None:
+    fields: dict[str, Any] = {"model": str(EXAMPLES / "german-credit-ebm.json"), "rows": APPLICANT, "store": False}
+    low, high = (ask("additive-reasons", cutoff=cutoff, **fields).tables["cases"].frame for cutoff in (0.3, 0.7))
+    assert (low["decision"][0], high["decision"][0]) == ("1", "0")
+    assert low["score"][0] - high["score"][0] == pytest.approx(2 * np.log(7 / 3))
+
+
+BAD_ROWS = [
+    ("age,home\n40,boat\n", "row 1, feature home: 'boat' is no category it knows; give one of own, rent"),
+    ("age,home\n17,own\n", "row 1, feature age: 17 is outside the domain; give a number from 18 to 60"),
+    ("age,home\n60,own\n", "row 1, feature age: 60 is outside the domain"),
+    ("age,home\n40,own\n,own\n", "row 2, feature age: the value is missing"),
+    ("age,home\nold,own\n", "row 1, feature age: 'old' is no number"),
+    ("age\n40\n", "column 'home'"),
+]
+BAD_CARDS = [
+    ("feature,points\na,1\n", "neither bins nor categories"),
+    ("feature,bin_lower,bin_upper,points\na,0,1,x\n", "line 2, column points: 'x' is no finite number"),
+    (
+        "feature,bin_lower,bin_upper,points\na,0,1,1\na,2,3,1\n",
+        "line 3, feature a: the bins up to 1 and from 2 leave a gap",
+    ),
+    (
+        "feature,bin_lower,bin_upper,points\na,0,2,1\na,1,3,1\n",
+        "line 3, feature a: the bins up to 2 and from 1 overlap",
+    ),
+    ("feature,category,points\na,x,1\na,x,2\n", "feature a: a category stands twice"),
+    ("feature,category,points\n,x,1\n", "a line names no feature"),
+    ("feature,bin_lower,bin_upper,category,points\na,0,1,,1\na,,,x,1\n", "feature a: both bins and categories"),
+]
+BAD_FIELDS = [
+    ({"cases": [4]}, "cases: there is no row 4; the table has 3 rows"),
+    ({"known": ["agee"]}, "did you mean 'age'?"),
+    ({"frozen": ["sex"]}, "there is no feature 'sex'"),
+    ({"whole": ["sex"]}, "there is no feature of integer 'sex'"),
+    ({"domain": ["age"]}, "domain, entry 1: 'age' is no name and value"),
+    ({"domain": ["age: x to y"]}, "domain, entry 1: 'x to y' is no interval"),
+    ({"domain": ["age: 50 to 20"]}, "domain, feature age: no value from 50 to 20"),
+    ({"domain": ["home: boat"]}, "there is no category 'boat'"),
+    ({"domain": ["age: 18 to 30"]}, "row 1, feature age: 40 is outside the domain"),
+    ({"costs": ["age: free"]}, "costs, entry 1: 'free' is no number"),
+    ({"costs": ["age: -1"]}, "cost of age: it is -1.0"),
+    ({"cutoff": 0.5}, "threshold: the score is no log odds"),
+    ({"cutoff": 1.5}, "field cutoff: it is 1.5"),
+    ({"output": "probability"}, "output: the score is no log odds"),
+    ({"output": "odds"}, "give one of score, probability, class"),
+]
+
+
+@pytest.mark.parametrize(("rows", "line"), BAD_ROWS)
+def test_bad_rows_are_named_in_one_line(
+    tmp_path: Path, rows: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(files(tmp_path, rows=rows), line, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("card", "line"), BAD_CARDS)
+def test_bad_scorecards_are_named_in_one_line(
+    tmp_path: Path, card: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(files(tmp_path, card=card), line, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("more", "line"), BAD_FIELDS)
+def test_bad_fields_are_named_in_one_line(
+    tmp_path: Path, more: dict[str, Any], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(files(tmp_path) | more, line, tmp_path, capsys)
+
+
+def refused(fields: dict[str, Any], line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Python and on the command line: one line, exit code 2, nothing written."""
+    with pytest.raises(AnswerableError) as raised:
+        ask("additive-reasons", store=False, **fields)
+    assert line in str(raised.value)
+    flags = [
+        word
+        for name, value in fields.items()
+        for word in (f"--{name}", *([str(one) for one in value] if isinstance(value, list) else [str(value)]))
+    ]
+    code = run(["ask", "additive-reasons", "--store", str(folder / "store"), *flags])
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert not list((folder / "store").glob("answers/*"))
+
+
+BAD_MODELS = [
+    ("model.json", "{", "no JSON can be read"),
+    ("model.json", "{}", "neither an EBM nor an additive model"),
+    ("model.json", '{"ebm": {}}', "no EBM can be read (KeyError"),
+    ("model.json", '{"format": "x"}', "its format is 'x'"),
+    ("model.pkl", b"\x80\x04K\x01.", "which can run code when it is read"),
+    ("model.bin", b"\x00\x01\x02", "a file of kind 'unknown' is no additive model"),
+    ("model.csv", "", "a file of kind 'empty' is no additive model"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "line"), BAD_MODELS)
+def test_a_file_that_is_no_model_is_refused(
+    tmp_path: Path, name: str, content: str | bytes, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = files(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused(fields | {"model": str(path)}, line, tmp_path, capsys)
+
+
+def edited(change: Any) -> dict[str, Any]:
+    document = json.loads((EXAMPLES / "german-credit-ebm.json").read_text())
+    change(document["ebm"])
+    return document
+
+
+def not_a_number(ebm: dict[str, Any]) -> None:
+    ebm["terms"][3]["scores"][1] = float("nan")
+
+
+def another_link(ebm: dict[str, Any]) -> None:
+    ebm["outputs"][0]["link"] = "log"
+
+
+def three_features(ebm: dict[str, Any]) -> None:
+    ebm["terms"][0]["term_features"] = ["sex", "job", "age"]
+
+
+def shrunk_range(ebm: dict[str, Any]) -> None:
+    ebm["features"][8]["min"] = 99.0
+
+
+EDITED = [
+    (not_a_number, "term saving_accounts: a score is not finite"),
+    (another_link, "its link is 'log'; fit it with identity, logit, mlogit"),
+    (three_features, "the term sex & job & age joins 3 features"),
+    (shrunk_range, "feature age: its range is 99 to 75"),
+]
+
+
+@pytest.mark.parametrize(("change", "line"), EDITED)
+def test_an_edited_ebm_is_refused_by_name(change: Any, line: str) -> None:
+    with pytest.raises(AnswerableError, match="; ") as raised:
+        ask("additive-reasons", model=edited(change), rows=APPLICANT, store=False)
+    assert line in str(raised.value)
+
+
+def test_the_same_content_gives_the_same_key(tmp_path: Path) -> None:
+    def key(answer: Answer) -> str:
+        return answer.provenance.key
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = ask("additive-reasons", store=False, **files(tmp_path / "a"))
+    assert key(first) == key(ask("additive-reasons", store=False, **files(tmp_path / "b")))
+    assert key(first) != key(ask("additive-reasons", store=False, **files(tmp_path / "b", rows=ROWS + "40,own\n")))
