@@ -254,3 +254,4 @@ def test_a_hundred_answers_weigh_under_5_mb_and_take_under_3_s(tmp_path: Path) -
     assert page.count('<article class="answer"') == 100
     assert "First 10 of 5,000 rows" in page
     assert page.count("<figure>") == 100  # each answer's first
+    assert html(answers[:21], every_picture=True).count("<figure>") == 42

@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -170,6 +170,7 @@ class Budget:
     pictures: int = PICTURES
     rows: int = ROWS
     downloads: int = DOWNLOADS
+    every_picture: bool = False
 
     @property
     def short(self) -> bool:
@@ -196,10 +197,10 @@ class Page:
 # From results
 
 
-def page_of_result(result: Result) -> Page:
+def page_of_result(result: Result, *, every_picture: bool = False) -> Page:
     """The page of a dossier that was run."""
     asked = list(result.asked)
-    entries = _entries(asked)
+    entries = _entries(asked, every_picture)
     words = Counter(row.word for entry in entries for row in entry.expectations)
     unanswered = sum(1 for one in asked if one.answer is None)
     dossier = result.dossier
@@ -224,28 +225,27 @@ def page_of_result(result: Result) -> Page:
     )
 
 
-def page_of_answers(answers: Sequence[Answer], title: str) -> Page:
+def page_of_answers(answers: Sequence[Answer], title: str, *, every_picture: bool = False) -> Page:
     """The page of answers of which nothing was expected."""
-    budget = _budget(answers)
+    budget = _budget(answers, every_picture)
     entries = [_entry(i, answer.question, answer, budget) for i, answer in enumerate(answers, 1)]
     lead, more = _lead(entries) if len(entries) > 1 else ([], 0)
     facts = [*_dates(answers), _counted(len(entries), "question")]
     return Page(title, "", facts, "", lead, more, entries, [], _version(answers), False)
 
 
-def entry_of_answer(answer: Answer, *, pictures: bool = True) -> Entry:
-    """One answer by itself, with its first picture alone."""
-    budget = Budget(answers=FEW + 1, tables=0, pictures=PICTURES if pictures else 0)
-    return _entry(1, answer.question, answer, budget)
+def entry_of_answer(answer: Answer) -> Entry:
+    """One answer by itself, without its tables and with its first picture alone."""
+    return _entry(1, answer.question, replace(answer, tables={}), Budget(answers=FEW + 1, tables=0))
 
 
-def _budget(answers: Iterable[Answer | None]) -> Budget:
+def _budget(answers: Iterable[Answer | None], every_picture: bool) -> Budget:
     present = [answer for answer in answers if answer is not None]
-    return Budget(len(present), sum(len(answer.tables) for answer in present))
+    return Budget(len(present), sum(len(answer.tables) for answer in present), every_picture=every_picture)
 
 
-def _entries(asked: Sequence[Asked]) -> list[Entry]:
-    budget = _budget(one.answer for one in asked)
+def _entries(asked: Sequence[Asked], every_picture: bool) -> list[Entry]:
+    budget = _budget((one.answer for one in asked), every_picture)
     entries = []
     for i, one in enumerate(asked, 1):
         question = type(one.ask.question)
@@ -386,10 +386,10 @@ def _how(metric: Metric) -> str:
 
 
 def _pictures(figures: Mapping[str, Figure], budget: Budget, prefix: str) -> list[Picture]:
-    chosen = list(figures.items())[: None if budget.short else 1]
+    chosen = list(figures.items())[: None if budget.short or budget.every_picture else 1]
     pictures = []
     for i, (name, figure) in enumerate(chosen):
-        if budget.pictures <= 0:
+        if budget.pictures <= 0 and not budget.every_picture:
             break
         picture = _picture(name, figure, f"{prefix}{i}")
         budget.pictures -= len(picture.wide) + len(picture.narrow)

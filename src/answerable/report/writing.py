@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from answerable.dossier import Result
 
 
-def write(found: Result | Sequence[Answer] | Answer, path: str | Path, *, title: str = "") -> Path:
+def write(
+    found: Result | Sequence[Answer] | Answer, path: str | Path, *, title: str = "", every_picture: bool = False
+) -> Path:
     """Write one self-contained HTML file, whole or not at all.
 
     The same answers give the same bytes: every date on the page is an answer's own.
@@ -35,6 +37,8 @@ def write(found: Result | Sequence[Answer] | Answer, path: str | Path, *, title:
     found : a dossier that was run, or answers of which nothing was expected
     path : file to be written
     title : heading of the page; a dossier's own, or "Answers", when left out
+    every_picture : show every picture also beyond 20 answers, where each answer's first is shown otherwise; such a file
+        may weigh more than 5 MB
 
     Returns
     -------
@@ -45,13 +49,13 @@ def write(found: Result | Sequence[Answer] | Answer, path: str | Path, *, title:
     CannotWrite : the file cannot be written
     """
     target = Path(path)
-    atomic.write_bytes(target, html(found, title=title).encode("utf-8"))
+    atomic.write_bytes(target, html(found, title=title, every_picture=every_picture).encode("utf-8"))
     return target
 
 
-def html(found: Result | Sequence[Answer] | Answer, *, title: str = "") -> str:
+def html(found: Result | Sequence[Answer] | Answer, *, title: str = "", every_picture: bool = False) -> str:
     """The report as one HTML document; see :func:`write`."""
-    page = _page(found, shown(title))
+    page = _page(found, shown(title), every_picture)
     style, script = _style(), _script()
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
@@ -84,12 +88,14 @@ def report_data(found: Result | Sequence[Answer] | Answer) -> dict[str, Any]:
     return pages.data_of_result(found)
 
 
-def _page(found: Result | Sequence[Answer] | Answer, title: str) -> pages.Page:
+def _page(found: Result | Sequence[Answer] | Answer, title: str, every_picture: bool) -> pages.Page:
     if isinstance(found, Answer):
         found = [found]
     if isinstance(found, Sequence):
-        return pages.page_of_answers(found, title or ("Answer" if len(found) == 1 else "Answers"))
-    page = pages.page_of_result(found)
+        return pages.page_of_answers(
+            found, title or ("Answer" if len(found) == 1 else "Answers"), every_picture=every_picture
+        )
+    page = pages.page_of_result(found, every_picture=every_picture)
     page.title = title or page.title
     return page
 
