@@ -129,14 +129,14 @@ def test_the_title_is_the_finding() -> None:
         return " ".join(chart.to_dict()["title"]["text"])
 
     expected = "“cat” has a flow of 0.750, 0.250 above uniform attention, the most of 3 tokens"
-    assert title(figures.flow_bars(rows, 736, source=2)) == expected
+    assert title(figures.flow_bars(rows, 736, source=2)) == "Flow runs from 0.500 (“sat”) to 1.000 (“The”)"
     assert title(figures.coloured_text(rows, 736, source=2)) == expected
     assert title(figures.cut_map(rows, cuts, 736, n_layers=3)) == "2 of 3 flows are narrowest in the first layer alone"
     assert title(figures.flow_against_rollout(rows, 736)).startswith(
         "Rollout puts 0.99997 on “The”; flow gives each of 3"
     )
     below = rows.with_columns(excess=pl.Series([0.0, -0.25, -0.1]))
-    assert title(figures.flow_bars(below, 736, source=2)) == (
+    assert title(figures.coloured_text(below, 736, source=2)) == (
         "No token exceeds uniform attention; of 3, “cat” falls furthest below it, by 0.250"
     )
 

@@ -55,7 +55,7 @@ def flow_bars(tokens: pl.DataFrame, width: int, *, source: int, most: int = FEW_
     return _finished(
         bars + edges + nulls + numbers,
         width,
-        _excess_finding(rows, focus),
+        _range_finding(rows),
         how,
         f"Bars of flow for {len(shown)} tokens, from {least['flow']:.3f} ({_quoted(least['token'])}) to {end:.3f}; "
         f"most above uniform attention is {_quoted(focus['token'])}, {focus['excess']:+.3f}.",
@@ -353,6 +353,14 @@ def _most_above(rows: list[dict[str, Any]], source: int) -> dict[str, Any]:
     """The token most above the null, other than the output itself unless it is the only one."""
     others = [row for row in rows if row["position"] != source] or rows
     return max(others, key=lambda row: row["excess"])
+
+
+def _range_finding(rows: list[dict[str, Any]]) -> str:
+    least, most = (choose(rows, key=lambda row: row["flow"]) for choose in (min, max))
+    if most["flow"] - least["flow"] < CLEARLY:
+        return f"Every flow is {most['flow']:.3f}"
+    ends = [f"{row['flow']:.3f} ({_quoted(row['token'])})" for row in (least, most)]
+    return f"Flow runs from {ends[0]} to {ends[1]}"
 
 
 def _excess_finding(rows: list[dict[str, Any]], focus: dict[str, Any]) -> str:
