@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from answerable.compiled import in_threads
 from answerable.errors import BadInput
 from answerable.subjects.additive_model.form import AdditiveModel, Pair
 from answerable.subjects.additive_model.ranges import Range, binned, ranges
@@ -23,7 +24,7 @@ from .solver import EPSILON, Reasons, reasons, sufficient
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-CHUNK = 65_536
+CHUNK = 16_384
 EXACT, MINIMAL, INTERVAL = "exact", "subset-minimal", "interval"
 
 
@@ -64,13 +65,16 @@ def reasons_of(model: AdditiveModel, encoded: Floats, *, frozen: Sequence[int] =
     offset = float(model.intercept[0] - model.cutoff)
     if not len(encoded):
         return reasons(np.empty((0, len(model.features))), ends.low, ends.high, offset)
-    parts = [
-        reasons(
-            model.contributions(encoded[start : start + CHUNK])[:, :, 0], ends.low, ends.high, offset,
-            frozen=frozen, threads=threads,
-        )
-        for start in range(0, len(encoded), CHUNK)
-    ]  # fmt: skip
+
+    def solve(starts: range) -> list[Reasons]:
+        return [
+            reasons(
+                model.contributions(encoded[start : start + CHUNK])[:, :, 0], ends.low, ends.high, offset, frozen=frozen
+            )
+            for start in starts
+        ]
+
+    parts = [part for run in in_threads(solve, range(0, len(encoded), CHUNK), threads) for part in run]
     return Reasons(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

@@ -207,8 +207,8 @@ def sigmoid_terms(low: float, high: float) -> Terms:
     """
     low, high = min(low, 0.0), max(high, 0.0)
     margin = 36.0  # beyond which the noise has a probability of 2e-16
-    period = (high - low) + 4 * margin
-    end = (high + 2 * margin) / period
+    period = (high - low) + 2 * margin
+    end = (high + margin) / period
     # pi t = 40 at the last term: pi t / sinh(pi t) is below 1e-15 there
     n_terms = max(8, math.ceil(40 * period / (2 * np.pi**2)))
     k = np.arange(1, n_terms + 1, dtype=np.float64)

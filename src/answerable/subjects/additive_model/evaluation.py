@@ -11,22 +11,32 @@ Floats = npt.NDArray[np.float64]
 
 
 @kernel
-def piece_of(x: float, edges: Floats, edge_goes_up: bool) -> int:
-    """Number of the piece that holds ``x``, the first and the last reaching on beyond their ends."""
-    low, high = 1, len(edges) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if x < edges[middle] or (x == edges[middle] and not edge_goes_up):
-            high = middle
-        else:
-            low = middle + 1
-    return low - 1
+def piece_of(x: float, inner: Floats, edge_goes_up: bool) -> int:
+    """How many inner edges lie below ``x``, or at it where an edge belongs to the piece above."""
+    # no branch depends on the comparison: a mispredicted one costs more than the whole search
+    base, left = 0, len(inner)
+    while left > 1:
+        half = left >> 1
+        edge = inner[base + half - 1]
+        base += half * int((edge < x) | (edge_goes_up & (edge == x)))
+        left -= half
+    if left == 1:
+        base += int((inner[base] < x) | (edge_goes_up & (inner[base] == x)))
+    return base
+
+
+@kernel
+def look_up(column: Floats, inner: Floats, edge_goes_up: bool, values: Floats, missing: float, out: Floats) -> None:
+    """``out[i]``: the constant of the piece that holds ``column[i]``; ``missing`` where that is NaN."""
+    for i in range(len(column)):
+        x = column[i]
+        out[i] = missing if np.isnan(x) else values[piece_of(x, inner, edge_goes_up)]
 
 
 @kernel
 def evaluate(
     column: Floats,
-    edges: Floats,
+    inner: Floats,
     edge_goes_up: bool,
     origins: Floats,
     coefficients: Floats,
@@ -41,7 +51,7 @@ def evaluate(
             for c in range(n_outputs):
                 out[i, c] = missing[c]
             continue
-        k = piece_of(x, edges, edge_goes_up)
+        k = piece_of(x, inner, edge_goes_up)
         step = x - origins[k] if n_powers > 1 else 0.0
         for c in range(n_outputs):
             value = coefficients[k, n_powers - 1, c]

@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 Task = Literal["regression", "binary", "multiclass"]
 # What a model may have of pieces in one feature; beyond, only bounds would be at hand.
 MOST_PIECES = 1_000_000
+BLOCK = 4096  # rows whose values stay in a core's own cache while all features are looked up
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,21 @@ class Shape:
 
     def __call__(self, column: Any) -> Floats:
         """(n_samples, n_outputs) components at encoded values; NaN stands for a missing one."""
-        from .evaluation import evaluate
-
         column = np.ascontiguousarray(column, np.float64)
         out = np.empty((len(column), self.coefficients.shape[2]))
-        missing = self.missing if self.missing is not None else np.full(out.shape[1], np.nan)
-        evaluate(column, self.edges, self.edge_goes_up, self.origins, self.coefficients, missing, out)
+        self.write(column, out)
         return out
+
+    def write(self, column: Floats, out: Floats) -> None:
+        """Write the components at encoded values into ``out``, (n_samples, n_outputs), of any strides."""
+        from .evaluation import evaluate, look_up
+
+        inner, n_outputs = self.edges[1:-1], out.shape[1]
+        missing = self.missing if self.missing is not None else np.full(n_outputs, np.nan)
+        if n_outputs == 1 and self.coefficients.shape[1] == 1:
+            look_up(column, inner, self.edge_goes_up, self.coefficients[:, 0, 0], missing[0], out[:, 0])
+        else:
+            evaluate(column, inner, self.edge_goes_up, self.origins, self.coefficients, missing, out)
 
     def piece(self, column: Floats) -> npt.NDArray[np.intp]:
         """Number of the piece that holds each encoded value."""
@@ -373,15 +382,18 @@ class AdditiveModel:
     def _checked_rows(self, rows: Floats) -> Floats:
         if rows.shape[1] != len(self.features):
             columns_of(rows, self)  # says so
-        for j, shape in enumerate(self.features):
-            _check_inside(shape, rows[:, j])
+        for start in range(0, len(rows), BLOCK):
+            for j, shape in enumerate(self.features):
+                _check_inside(shape, rows[start : start + BLOCK, j], start)
         return rows
 
     def contributions(self, encoded: Floats) -> Floats:
         """(n_samples, n_features, n_outputs) components of encoded rows, without pairs."""
         out = np.empty((len(encoded), len(self.features), self.n_outputs))
-        for j, shape in enumerate(self.features):
-            out[:, j] = shape(encoded[:, j])
+        for start in range(0, len(encoded), BLOCK):
+            rows = slice(start, start + BLOCK)
+            for j, shape in enumerate(self.features):
+                shape.write(encoded[rows, j], out[rows, j])
         return out
 
     def score(self, encoded: Floats) -> Floats:
@@ -543,12 +555,17 @@ def _numbers(shape: Shape, column: Any) -> Floats:
         raise BadInput("it holds text", where=f"feature {shape.name}", mend=f"give {shape.described()}") from None
 
 
-def _check_inside(shape: Shape, column: Floats) -> None:
+def _check_inside(shape: Shape, column: Floats, before: int = 0) -> None:
+    """Raise for the first value outside the domain; ``before`` rows precede the column's."""
+    if _all_inside(shape, column):
+        return
     missing = np.isnan(column)
     if shape.missing is None and missing.any():
         row = int(missing.argmax())
         raise BadInput(
-            "the value is missing", where=f"row {row + 1}, feature {shape.name}", mend=f"give {shape.described()}"
+            "the value is missing",
+            where=f"row {before + row + 1}, feature {shape.name}",
+            mend=f"give {shape.described()}",
         )
     outside = (column < shape.low) | (column > shape.high)
     if shape.integer:
@@ -558,9 +575,15 @@ def _check_inside(shape: Shape, column: Floats) -> None:
     if outside.any():
         row = int(outside.argmax())
         raise BadInput(
-            f"{shape.shown(column[row])} is outside the domain", where=f"row {row + 1}, feature {shape.name}",
+            f"{shape.shown(column[row])} is outside the domain", where=f"row {before + row + 1}, feature {shape.name}",
             mend=f"give {shape.described()}, or widen the domain",
         )  # fmt: skip
+
+
+def _all_inside(shape: Shape, column: Floats) -> bool:
+    """Whether two comparisons already show that nothing is outside; a missing value fails them."""
+    whole = shape.allowed is None or bool(shape.allowed.all())
+    return whole and not shape.integer and bool(((column >= shape.low) & (column <= shape.high)).all())
 
 
 def _narrowed(shape: Shape, values: Any) -> Shape:
