@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import json
 import math
@@ -22,12 +23,13 @@ from answerable.subjects.kinds import file_digest, kind_of, refuse_pickle
 MOST_GROWTH, MOST_CHEAP_BYTES = 500, 1_000_000_000
 
 
-def read_table(subject: Any) -> pl.DataFrame:
+def read_table(subject: Any, *, repeated: bool = False) -> pl.DataFrame:
     """A table as polars.
 
     Parameters
     ----------
     subject : path of a CSV (comma, semicolon or tab) or Parquet file, told by content; or any dataframe
+    repeated : accept a CSV file in which a name stands twice; the later column is then called ``NAME_duplicated_0``
 
     Raises
     ------
@@ -43,7 +45,8 @@ def read_table(subject: Any) -> pl.DataFrame:
         raise BadInput("the file is empty", where=str(path), mend="give a table with a row of names")
     if kind not in ("parquet", "text"):
         raise CannotRead(f"a file of kind {kind!r} is no table", where=str(path), mend="save it as CSV or Parquet")
-    frame = _failing_in_one_line(_read_parquet if kind == "parquet" else _read_csv, path)
+    read = _read_parquet if kind == "parquet" else functools.partial(_read_csv, repeated=repeated)
+    frame = _failing_in_one_line(read, path)
     return _with_rows(frame, str(path))
 
 
@@ -143,12 +146,12 @@ def _read_parquet(path: Path) -> pl.DataFrame:
     return pl.read_parquet(path)
 
 
-def _read_csv(path: Path) -> pl.DataFrame:
+def _read_csv(path: Path, *, repeated: bool) -> pl.DataFrame:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = file.readline(1_000_000)
     names = next(csv.reader([head], delimiter=(separator := _separator(head))), [])
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
+    if twice is not None and not repeated:
         mend = "give each column a name of its own"
         raise CannotRead(f"two columns are called {twice[:40]!r}", where=str(path), mend=mend)
     return pl.read_csv(path, separator=separator, infer_schema_length=None)

@@ -48,7 +48,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
         self.feature_names_ = [str(name) for name in getattr(self, "feature_names_in_", ())] or [
             f"x{j}" for j in range(X.shape[1])
         ]
-        self.term_names_ = [_named(term, self.feature_names_) for term in terms]
+        self.term_names_ = [term_name(term, self.feature_names_) for term in terms]
         self.scores_: TermScores = term_scores(
             values, y, names=self.term_names_, weights=weights, link=self.link, scale=self.scale, ridge=self.ridge,
             level=self.level, margin=self.margin, least_share=self.least_share,
@@ -148,7 +148,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Floats:
         """(n_samples, n_terms) pattern curves at rows, in log-odds (units of the target, for the identity link)."""
         check_is_fitted(self)
-        values = self._component_values(X)
+        values = self.component_values(X)
         s = self.scores_
         return values * (s.weight * s.slope) + s.intercept
 
@@ -169,7 +169,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         j = self.feature_names_.index(feature) if isinstance(feature, str) else int(feature)
         number = self.terms_.index((j,))
-        values, s = self._component_values(X)[:, number], self.scores_
+        values, s = self.component_values(X)[:, number], self.scores_
         model = s.weight[number] * (values - values.mean())
         column = np.asarray(X, dtype=np.float64)[:, j]
         return pl.DataFrame({"x": column, "model": model, "pattern": s.slope[number] * model}).sort("x")
@@ -280,7 +280,7 @@ class PatternGAM(_Pattern):
         X, y = validate_data(self, X, y, dtype=np.float64 if self.model is None else "numeric")
         weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
         self._components: Components = components_of(self.model, X.shape[1], rows=given, pairs=self.pairs)
-        values = self._component_values(given, checked=X)
+        values = self.component_values(given, checked=X)
         if self._components.scores is not None:
             check_components(values, self._components.intercept, np.asarray(self._components.scores(given)))
         terms = self._components.terms
@@ -288,7 +288,7 @@ class PatternGAM(_Pattern):
         self.warnings_ = warn_of_unpurified_pairs(X, values, terms, self.term_names_)
         return self
 
-    def _component_values(self, X: Any, checked: Any = None) -> Floats:
+    def component_values(self, X: Any, checked: Any = None) -> Floats:
         if checked is None:
             checked = validate_data(self, X, reset=False, dtype=np.float64 if self.model is None else "numeric")
         values = np.asarray(self._components.of(checked if self.model is None else X), dtype=np.float64)
@@ -366,17 +366,17 @@ class PatternQLR(_Pattern):
         two_values = [len(np.unique(X[:, j])) > 2 for j in range(X.shape[1])]
         self.terms_ = quadratic_terms(X.shape[1], squares=two_values)
         target = self._target(y)
-        self._settle(X, target, self._component_values(X), self.terms_, weights)
+        self._settle(X, target, self.component_values(X), self.terms_, weights)
         return self
 
-    def _component_values(self, X: Any) -> Floats:
+    def component_values(self, X: Any) -> Floats:
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return quadratic_features((X - self.mean_) / self.scale_, self.terms_)
 
     def decision_function(self, X: Any) -> Floats:
         """(n_samples,) fitted log-odds of ``classes_[1]``."""
         check_is_fitted(self)
-        return self._component_values(X) @ self.scores_.weight + self.scores_.refit_intercept
+        return self.component_values(X) @ self.scores_.weight + self.scores_.refit_intercept
 
     def predict(self, X: Any) -> Any:
         """(n_samples,) the likelier class, or the fitted number for the identity link."""
@@ -401,7 +401,8 @@ def _model_output(linear: Floats, scale: Scale, link: Link) -> Floats:
     return expit(linear) if scale == "probability" and link == "logit" else linear
 
 
-def _named(term: Term, names: Sequence[str]) -> str:
+def term_name(term: Term, names: Sequence[str]) -> str:
+    """What a term is called: its feature, the feature with a raised 2, or two features with a times sign."""
     if len(term) == 1:
         return names[term[0]]
     return f"{names[term[0]]}²" if term[0] == term[1] else f"{names[term[0]]} × {names[term[1]]}"

@@ -1,0 +1,506 @@
+"""The question: from a table and an additive model to verdicts on its terms, in words, tables and pictures."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import model_validator
+
+from answerable.answer import Answer, Figure, Metric, Table, Verdict
+from answerable.errors import BadInput, unknown
+from answerable.question import Field, Question, Subject
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from answerable.run import Run
+
+    from .estimator import PatternGAM, PatternQLR
+
+MOST_CURVES = 6
+CURVE_POINTS = 60
+SUPPRESSORS = ("suppressor", "negative suppressor")
+INTERVALS = "percentile bootstrap of rows, curves fixed, 95 %"
+
+TERMS = {
+    "term": "the term: a feature, its square, or a product or pair of two",
+    "kind": "feature, square or pair",
+    "weight": "coefficient of the term's component in the refit [1]",
+    "sd_model": "baseline: standard deviation of the model's curve [log-odds]",
+    "sd_model_low": "lower end of its interval [log-odds]",
+    "sd_model_high": "upper end of its interval [log-odds]",
+    "slope": "height of the pattern curve over height of the model's curve [1]",
+    "slope_low": "lower end of its interval [1]",
+    "slope_high": "upper end of its interval [1]",
+    "sd_pattern": "standard deviation of the pattern curve: the term's own link with the target [log-odds]",
+    "sd_pattern_low": "lower end of its interval [log-odds]",
+    "sd_pattern_high": "upper end of its interval [log-odds]",
+    "pattern": "size of the activation pattern [1]",
+    "discriminability": "2 (AUROC of the model's curve alone - 1/2), null for a numeric target [1]",
+    "product": "deviation of the model's curve times that of the pattern curve [log-odds squared]",
+    "product_low": "lower end of its interval [log-odds squared]",
+    "product_high": "upper end of its interval [log-odds squared]",
+    "p_value": "p-value of: the term has the same mean in both classes (Welch)",
+    "p_adjusted": "the same after Holm over all terms",
+    "verdict": "informative and used; informative, unused; suppressor; negative suppressor; unused; undecided",
+}
+FEATURES = {
+    "feature": "the input feature",
+    "importance": "product, aggregated from terms to features, summing to 1 [1]",
+    "importance_model": "baseline: deviation of the model's curves, aggregated in the same way [1]",
+    "correlation": "correlation of the feature with the target [1]",
+}
+POINTS = {
+    "feature": "the input feature",
+    "x": "its value",
+    "model": "the model's curve about its mean [log-odds]",
+    "pattern": "the pattern curve about its mean [log-odds]",
+    "rows": "share of the rows about this value [1]",
+}
+PIXELS = {
+    "row": "row of the pixel, from 0",
+    "column": "column of the pixel, from 0",
+    "importance": "product, aggregated to pixels, summing to 1 [1]",
+    "importance_model": "baseline: deviation of the model's curves, aggregated to pixels [1]",
+    "truth": "whether the pixel carries the class",
+}
+
+
+class _Given(NamedTuple):
+    """Rows that the curves are judged on, and the rows they were fitted on."""
+
+    X: np.ndarray
+    y: np.ndarray
+    names: list[str]
+    coded: list[str]  # columns of words, now codes
+    truth: np.ndarray | None
+    planted: np.ndarray | None
+
+
+class ActivationPatterns(Question):
+    """Which features carry the target, and which only suppress noise?
+
+    A model that adds up one curve per feature may lean on a feature that tells nothing of the target, because it
+    cancels noise in others: a suppressor. Every curve is shown beside its pattern, the same curve scaled to its own
+    link with the target (Clark and others, NeurIPS 2025), and gets a verdict from intervals.
+    """
+
+    name: ClassVar[str] = "activation-patterns"
+    chance: ClassVar[bool] = True
+    smallest: ClassVar[dict[str, Any]] = {"replica": "suppressor", "rows": 2000, "resamples": 100}
+
+    table: Annotated[Any, Subject("table")] = Field(
+        None, description="CSV or Parquet file or dataframe, one row per case"
+    )
+    target: str = Field("", max_length=200, description="column of the label (two values) or of the numeric target")
+    positive: str = Field("", max_length=200, description="the label set against all others; the larger one if empty")
+    features: list[str] | None = Field(None, min_length=1, description="columns used; all others by default")
+    recipe: Literal["none", "compas"] = Field(
+        "none", description="how rows are prepared: as they stand, or as ProPublica's analysis of COMPAS did"
+    )
+    replica: Literal["suppressor", "icu", "linear", "multiplicative", "xor"] | None = Field(
+        None, description="a made-up table of known truth instead of a table"
+    )
+    rows: int = Field(8000, ge=200, le=200_000, multiple_of=4, unit="rows", description="rows of the replica")
+    background: Literal["white", "correlated"] = Field("correlated", description="background of image replicas")
+    distractor: bool = Field(False, description="lay squares of random sign over image replicas")
+    model: Annotated[Any, Subject("additive_model")] = Field(
+        None, description="a fitted additive model or its file; one is fitted here when left out"
+    )
+    curves: Literal["splines", "quadratic", "linear", "nam"] = Field(
+        "splines", description="the model that is fitted where none is given"
+    )
+    learners: int = Field(20, ge=1, le=200, unit="networks", description="neural additive models of the ensemble")
+    epochs: int = Field(40, ge=1, le=1000, unit="epochs", description="epochs of the ensemble")
+    link: Literal["logit", "identity"] = Field("logit", description="logit for a label, identity for a numeric target")
+    scale: Literal["logit", "probability"] = Field("logit", description="scale of the model's output in the pattern")
+    aggregate: Literal["auto", "max", "stronger"] = Field("auto", description="rule from terms to features")
+    ridge: float = Field(
+        0.0, ge=0, le=1e6, unit="1", description="penalty on the standardised terms of refit and slopes"
+    )
+    margin: float = Field(
+        0.1, gt=0, lt=1, unit="1", description="slope within which a used term is called a suppressor"
+    )
+    least_share: float = Field(
+        0.02, ge=0, lt=1, unit="share", description="share of all curves below which a term counts as unused"
+    )
+    resamples: int = Field(500, ge=100, le=20_000, unit="resamples", description="bootstrap resamples of the rows")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ActivationPatterns:
+        if (self.table is None) == (self.replica is None):
+            raise ValueError("it needs either a table or a replica; give one of the two")
+        if self.table is not None and not self.target and self.recipe == "none":
+            raise ValueError("a table needs its target; name the column")
+        return self
+
+    def answer(self, run: Run) -> Answer:
+        """Fit what is missing, judge every term on rows the curves were not fitted on, and word it."""
+        given = self._given(run)
+        run.status("activation patterns")
+        found, judged, notes = self._judged(given, run)
+        tables = self._tables(found, judged, given)
+        return Answer(
+            summary=_summary(tables["terms"].frame),
+            metrics=self._metrics(found, tables, given),
+            tables=tables,
+            figures=_figures(tables, self.margin),
+            limits=self._limits(found, given, notes),
+            verdict=_verdict(tables["terms"].frame),
+            void=_void(found),
+        )
+
+    def _given(self, run: Run) -> _Given:
+        if self.replica is not None:
+            from .replicas import make_replica
+
+            seed = int(run.rng("replica").integers(2**31))
+            made = make_replica(
+                self.replica, n=self.rows, seed=seed, background=self.background, distractor=self.distractor
+            )
+            planted = made.suppressors if made.suppressors.any() else None
+            return _Given(made.X, made.y, made.names, [], made.truth, planted)
+        return self._from_table()
+
+    def _from_table(self) -> _Given:
+        import numpy as np
+
+        from answerable.subjects import read_table
+
+        frame, target = read_table(self.table, repeated=self.recipe == "compas"), self.target
+        where = str(self.table) if isinstance(self.table, str) else "table"
+        if self.recipe == "compas":
+            from .replicas import compas_rows
+
+            frame, target = compas_rows(frame), target or "two_year_recid"
+        names = self.features or [name for name in frame.columns if name != target]
+        for name in (*names, target):
+            if name not in frame.columns:
+                raise unknown("column", name, frame.columns, where=where)
+        if target in names:
+            raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
+        columns = [_numbers(frame[name], where) for name in names]
+        coded = [name for name in names if not frame[name].dtype.is_numeric() and frame[name].n_unique() > 2]
+        return _Given(np.column_stack(columns), self._label(frame[target], where), list(names), coded, None, None)
+
+    def _label(self, column: pl.Series, where: str) -> np.ndarray:
+        import numpy as np
+
+        where = f"{where}, column {column.name}"
+        if column.null_count():
+            row = int(np.argmax(column.is_null().to_numpy()))
+            raise BadInput("the target is missing", where=f"{where}, row {row + 1}", mend="drop the row")
+        if self.link == "identity":
+            return _numbers(column, where)
+        words = column.cast(str).to_numpy()
+        labels = sorted(set(words.tolist()), key=_as_number)
+        if len(labels) < 2:
+            raise BadInput(f"every label is {labels[0]!r}", where=where, mend="both classes are needed")
+        positive = self.positive or (labels[-1] if len(labels) == 2 else "")
+        if positive not in labels:
+            what = f"there are {len(labels)} labels" if not positive else f"no label is {positive!r}"
+            raise BadInput(what, where=where, mend=f"set positive to one of {', '.join(labels[:8])}")
+        return np.asarray(words == positive, dtype=np.float64)
+
+    def _judged(self, given: _Given, run: Run) -> tuple[PatternGAM | PatternQLR, np.ndarray, list[str]]:
+        """The fitted pattern, the rows it was judged on, and what was warned of."""
+        import numpy as np
+
+        from .estimator import PatternGAM, PatternQLR
+
+        order = run.rng("split").permutation(len(given.y))
+        own_curves = self.model is None and self.curves in ("splines", "nam")
+        half = len(order) // 2 if own_curves else 0
+        fitted, judged = np.sort(order[:half]), np.sort(order[half:])
+        options: dict[str, Any] = {
+            "scale": self.scale, "aggregate": self.aggregate, "link": self.link, "ridge": self.ridge,
+            "margin": self.margin, "least_share": self.least_share, "n_boot": self.resamples,
+            "random_state": int(run.rng("resamples").integers(2**31)),
+        }  # fmt: skip
+        if self.model is None and self.curves == "quadratic":
+            if given.coded:
+                raise BadInput(
+                    "its words are kinds, and products of their codes mean nothing",
+                    where=f"column {given.coded[0]}",
+                    mend="give one column of 0 and 1 for each kind, or choose curves = splines",
+                )
+            found: PatternGAM | PatternQLR = PatternQLR(**options)
+        else:
+            model = self.model if self.model is not None else self._fitted(given, fitted, run)
+            found = PatternGAM(model, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            rows: Any = given.X[judged]
+            if self.model is not None:
+                rows = _as_frame(rows, given.names)
+            found.fit(rows, given.y[judged])
+        found.feature_names_ = given.names
+        from .estimator import term_name
+
+        found.term_names_ = [term_name(term, given.names) for term in found.terms_]
+        notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+        return found, judged, [note for note in notes if note.startswith(("term ", "Pair "))]
+
+    def _fitted(self, given: _Given, rows: np.ndarray, run: Run) -> Any:
+        if self.curves == "linear":
+            return None
+        if self.curves == "splines":
+            from .curves import SplineGAM
+
+            return SplineGAM(link=self.link).fit(given.X[rows], given.y[rows])
+        if self.link == "identity":
+            raise BadInput("neural additive models are fitted for labels", where="curves", mend="choose splines")
+        from .nam import NAMEnsemble
+
+        seed = int(run.rng("nam").integers(2**31))
+        ensemble = NAMEnsemble(n_learners=self.learners, epochs=self.epochs, random_state=seed)
+        return ensemble.fit(given.X[rows], given.y[rows])
+
+    def _tables(self, found: Any, judged: np.ndarray, given: _Given) -> dict[str, Table]:
+        import numpy as np
+        import polars as pl
+
+        terms = found.importances_.select(list(TERMS)).sort("product", descending=True)
+        importance, baseline = found.input_importance("product"), found.input_importance("sd_model")
+        with np.errstate(invalid="ignore"):
+            linked = [float(np.corrcoef(column, given.y)[0, 1]) if np.ptp(column) else 0.0 for column in given.X.T]
+        features = pl.DataFrame(
+            {
+                "feature": given.names,
+                "importance": importance,
+                "importance_model": baseline,
+                "correlation": linked,
+            }
+        ).sort("importance", descending=True)
+        tables = {
+            "terms": Table(terms, TERMS, title="Every term: what it carries, what it is used for"),
+            "features": Table(features, FEATURES, title="Input features"),
+        }
+        if given.truth is None:
+            points = _points(found, given, judged)
+            tables["curves"] = Table(points, POINTS, title="Model curves and pattern curves")
+        else:
+            places = np.indices(given.truth.shape).reshape(2, -1)
+            pixels = pl.DataFrame(
+                {
+                    "row": places[0],
+                    "column": places[1],
+                    "importance": importance,
+                    "importance_model": baseline,
+                    "truth": given.truth.ravel(),
+                }
+            )
+            tables["pixels"] = Table(pixels, PIXELS, title="Pixels")
+        return tables
+
+    def _metrics(self, found: Any, tables: dict[str, Table], given: _Given) -> dict[str, Metric]:
+        import numpy as np
+
+        frame = tables["terms"].frame
+        metrics = {}
+        if self.link == "logit":
+            area = found.auroc_
+            metrics["auroc"] = Metric(
+                area.value, area.low, area.high, method=area.method, label="AUROC of the refitted model"
+            )
+        for name, word in (
+            ("suppressors", "suppressor"), ("negative_suppressors", "negative suppressor"),
+            ("informative_and_used", "informative and used"), ("informative_unused", "informative, unused"),
+            ("unused", "unused"), ("undecided", "undecided"),
+        ):  # fmt: skip
+            count = int((frame["verdict"] == word).sum())
+            metrics[name] = Metric(
+                count, unit="terms", kind="exact", method="count of verdicts", label=f"Terms found: {word}"
+            )
+        top = frame.row(0, named=True)
+        metrics["largest_product"] = Metric(
+            top["product"], top["product_low"], top["product_high"], unit="log-odds squared", method=INTERVALS,
+            label=f"Largest product, {top['term'][:40]}",
+        )  # fmt: skip
+        leaning = frame.filter(frame["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
+        if leaning.height:
+            row = leaning.row(0, named=True)
+            metrics["largest_suppressor"] = Metric(
+                row["sd_model"], row["sd_model_low"], row["sd_model_high"], unit="log-odds", method=INTERVALS,
+                label=f"Spread of the largest suppressor, {row['term'][:40]}",
+            )  # fmt: skip
+            metrics["its_own_link"] = Metric(
+                row["sd_pattern"], row["sd_pattern_low"], row["sd_pattern_high"], unit="log-odds", method=INTERVALS,
+                label=f"Spread of its pattern curve, {row['term'][:40]}",
+            )  # fmt: skip
+        if given.planted is not None:
+            planted = {name for name, is_one in zip(given.names, given.planted, strict=True) if is_one}
+            hit = sum(row["verdict"] in SUPPRESSORS for row in frame.iter_rows(named=True) if row["term"] in planted)
+            metrics["planted_found"] = Metric(
+                hit / len(planted), kind="exact", method="share of planted suppressors with that verdict",
+                label="Planted suppressors found",
+            )  # fmt: skip
+        if given.truth is not None:
+            from .metrics import emda, fni_emda, ima
+
+            pixels = tables["pixels"].frame
+            for column, role, suffix in (("importance", "ours", ""), ("importance_model", "baseline", "_model")):
+                values = np.asarray(pixels[column]).reshape(given.truth.shape)
+                for key, score in (("ima", ima), ("emda", emda), ("fni_emda", fni_emda)):
+                    label = f"{key.upper().replace('_', '-')} of the {'product' if not suffix else 'model deviations'}"
+                    metrics[key + suffix] = _of_map(score, values, given.truth, role, label)
+        return metrics
+
+    def _limits(self, found: Any, given: _Given, notes: list[str]) -> list[str]:
+        limits = [
+            "A link with the target is not a cause of it; terms are judged one by one: two that say the same both count.",
+            "A feature that tells the classes apart only by its spread, with equal means, counts as not informative.",
+        ]
+        if any(len(term) > 1 for term in found.terms_):
+            limits.append(
+                "Nothing is proved for pairs: one may carry the target though neither feature does; no rule can share it."
+            )
+        if self.model is not None:
+            limits.append(
+                "The rows may be those the model was fitted on; a curve that fits their noise then looks informative."
+            )
+        if self.scale == "logit" and self.link == "logit":
+            limits.append(
+                "The activation pattern is on the scale of log-odds, where it is not quite blind to suppressors; "
+                "the verdicts do not rest on it."
+            )
+        if self.ridge:
+            limits.append(
+                "With a ridge the covariances of a term with prediction and with label differ: slopes are drawn to 0."
+            )
+        if given.coded:
+            limits.append(f"Words were coded in alphabetical order: {', '.join(given.coded)[:150]}.")
+        if self.recipe == "compas":
+            limits.append("Race is coded 1 to 6 in alphabetical order: its curve is over codes.")
+        if self.replica is not None:
+            limits.append("The table is made up: it shows what the method finds where the truth is known.")
+        return limits + [note if note.endswith(".") else f"{note[:1].upper()}{note[1:]}." for note in notes]
+
+
+def _of_map(score: Any, values: np.ndarray, truth: np.ndarray, role: Any, label: str) -> Metric:
+    if not values.any():
+        return Metric(float("nan"), kind="exact", role=role, label=label, reason="every importance is 0")
+    return Metric(score(values, truth), kind="exact", method="of this map", role=role, label=label)
+
+
+def _numbers(column: pl.Series, where: str) -> np.ndarray:
+    """A column as numbers; words are coded 1, 2, ... in alphabetical order."""
+    import numpy as np
+    import polars as pl
+
+    where = f"{where}, column {column.name}"
+    if column.dtype == pl.Boolean or column.dtype.is_numeric():
+        numbers = column.cast(pl.Float64).to_numpy()
+    else:
+        numbers = column.cast(pl.String).rank("dense").cast(pl.Float64).to_numpy()
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise BadInput("the entry is missing", where=f"{where}, row {int(np.argmax(bad)) + 1}", mend="drop the row")
+    return numbers
+
+
+def _as_number(label: str) -> tuple[float, str]:
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label
+
+
+def _as_frame(rows: np.ndarray, names: list[str]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=names)
+
+
+def _points(found: Any, given: _Given, judged: np.ndarray) -> pl.DataFrame:
+    """Curves of the features that the model uses most, at a few values each."""
+    import numpy as np
+    import polars as pl
+
+    own = [(number, term[0]) for number, term in enumerate(found.terms_) if len(term) == 1]
+    chosen = sorted(own, key=lambda pair: -found.scores_.sd_model[pair[0]])[:MOST_CURVES]
+    X = given.X[judged]
+    rows: Any = _as_frame(X, given.names) if found.__class__.__name__ == "PatternGAM" and _wants_names(found) else X
+    values = found.component_values(rows)
+    parts = []
+    for number, j in chosen:
+        curve = found.scores_.weight[number] * (values[:, number] - values[:, number].mean())
+        at, first, counts = np.unique(X[:, j], return_index=True, return_counts=True)
+        if len(at) > CURVE_POINTS:
+            bins = np.linspace(at[0], at[-1], CURVE_POINTS + 1)
+            group = np.clip(np.digitize(at, bins) - 1, 0, CURVE_POINTS - 1)
+            counts = np.bincount(group, counts, minlength=CURVE_POINTS)
+            kept, place = np.unique(group, return_index=True)
+            at, first, counts = at[place], first[place], counts[kept]
+        parts.append(
+            pl.DataFrame(
+                {
+                    "feature": [given.names[j]] * len(at),
+                    "x": at,
+                    "model": curve[first],
+                    "pattern": found.scores_.slope[number] * curve[first],
+                    "rows": counts / len(X),
+                }
+            )
+        )
+    return pl.concat(parts)
+
+
+def _wants_names(found: Any) -> bool:
+    return hasattr(found, "feature_names_in_")
+
+
+def _figures(tables: dict[str, Table], margin: float) -> dict[str, Figure]:
+    from . import figures
+
+    terms = tables["terms"].frame
+    drawn = {
+        "deviations": Figure.drawn(figures.deviations, terms),
+        "slopes": Figure.drawn(figures.slopes, terms, margin=margin),
+    }
+    if "curves" in tables:
+        drawn["curves"] = Figure.drawn(figures.curves, tables["curves"].frame)
+    if "pixels" in tables:
+        drawn["pixels"] = Figure.drawn(figures.pixel_map, tables["pixels"].frame)
+    return drawn
+
+
+def _summary(terms: pl.DataFrame) -> str:
+    found = terms.filter(terms["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
+    carrying = int((terms["verdict"] == "informative and used").sum())
+    if found.height:
+        row = found.row(0, named=True)
+        others = f" and {found.height - 1} more" if found.height > 1 else ""
+        return (
+            f"{row['term'][:40]}{others} moves the model by {row['sd_model']:.2f} log-odds and carries "
+            f"{row['sd_pattern']:.2f}; {carrying} of {terms.height} terms carry the target and are used."
+        )
+    return f"{carrying} of {terms.height} terms carry the target and are used; none is shown to be a suppressor."
+
+
+def _verdict(terms: pl.DataFrame) -> Verdict:
+    found = terms.filter(terms["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
+    open_ones = terms.filter(terms["verdict"] == "undecided").sort("sd_model", descending=True)
+    if found.height:
+        row = found.row(0, named=True)
+        return Verdict(
+            "suppressors found",
+            f"the slope of {row['term'][:40]} lies between {row['slope_low']:.3f} and {row['slope_high']:.3f}",
+        )
+    if open_ones.height:
+        row = open_ones.row(0, named=True)
+        return Verdict(
+            "undecided",
+            f"{open_ones.height} of {terms.height} terms could not be decided, {row['term'][:40]} the largest",
+            mend="give more rows, or leave out terms that say the same",
+        )
+    return Verdict("no suppressor", f"each of {terms.height} terms is informative or unused")
+
+
+def _void(found: Any) -> str:
+    area = getattr(found, "auroc_", None)
+    if area is not None and area.low <= 0.5:
+        return f"The model does not tell the classes apart: its AUROC may be {area.low:.3f}."
+    return ""
