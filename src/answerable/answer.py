@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from answerable.atomic import write_folder
+from answerable.atomic import failing_in_one_line, write_folder
 from answerable.errors import AnswerableError, BadInput, CannotRead, CannotWrite, DamagedAnswer
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ LARGEST_JSON = 64 * 2**20  # bytes; an answer's numbers and words are small, its
 
 Kind = Literal["estimated", "bounds", "exact", "one_sided"]
 Role = Literal["ours", "baseline", "control", "null"]
+Part = TypeVar("Part", "Metric", "Verdict", "Provenance", "RunRecord")
 
 
 @dataclass(frozen=True)
@@ -295,11 +296,13 @@ class Answer:
         CannotWrite : the folder holds something that is not an answer, or cannot be written
         """
         target = Path(folder)
-        if (
-            target.exists()
-            and not (target / "manifest.json").is_file()
-            and (not target.is_dir() or any(target.iterdir()))
-        ):
+        with failing_in_one_line(target):
+            taken = (
+                target.exists()
+                and not (target / "manifest.json").is_file()
+                and (not target.is_dir() or any(target.iterdir()))
+            )
+        if taken:
             raise CannotWrite(
                 "something that is not an answer stands there", where=str(target), mend="name a new folder"
             )
@@ -336,7 +339,7 @@ class Answer:
     def from_files(cls, files: Mapping[str, bytes], *, where: str) -> Answer:
         """An answer from the files of a saved folder, already checked."""
         try:
-            document = json.loads(files["answer.json"])
+            document = json.loads(files["answer.json"], parse_constant=_refused_constant)
             _check_schema(document.get("schema"), where)
             return cls._from_document(document, files)
         except AnswerableError:
@@ -373,11 +376,11 @@ class Answer:
     def _from_document(cls, document: Mapping[str, Any], files: Mapping[str, bytes]) -> Answer:
         return cls(
             summary=_text(document["summary"]),
-            verdict=None if document["verdict"] is None else Verdict(**document["verdict"]),
+            verdict=None if document["verdict"] is None else _built(Verdict, document["verdict"]),
             void=_text(document["void"]),
             metrics={name: _metric_from_json(entry) for name, entry in document["metrics"].items()},
             tables={
-                name: Table._loaded(files[f"tables/{name}.parquet"], entry["columns"], entry["title"])
+                name: Table._loaded(files[f"tables/{name}.parquet"], _all_text(entry["columns"]), _text(entry["title"]))
                 for name, entry in document["tables"].items()
             },
             figures={
@@ -387,8 +390,8 @@ class Answer:
                 for name in document["figures"]
             },
             limits=tuple(_text(limit) for limit in document["limits"]),
-            provenance=Provenance(**decode(document["provenance"])),
-            run=RunRecord(**decode(document["run"])),
+            provenance=_built(Provenance, decode(document["provenance"])),
+            run=_built(RunRecord, decode(document["run"])),
         )
 
     def _repr_html_(self) -> str:
@@ -446,7 +449,7 @@ def _metric_from_json(document: Mapping[str, Any]) -> Metric:
         if name in document
     }
     numbers = {name: float(number) if isinstance(number, str) else number for name, number in numbers.items()}
-    return Metric(**{**document, **numbers})
+    return _built(Metric, {**document, **numbers})
 
 
 def _plain_number(number: Any, name: str) -> float:
@@ -478,6 +481,45 @@ def _check_schema(schema: object, where: str) -> None:
             where=where,
             mend="upgrade answerable",
         )
+
+
+def _built(kind: type[Part], document: Mapping[str, Any]) -> Part:
+    """A part of an answer from what a file says of it, once every field is known to hold what it may."""
+    for entry in fields(kind):
+        value, allowed = document.get(entry.name), _ALLOWED[str(entry.type)]
+        if entry.name not in document:
+            continue
+        if isinstance(value, bool) or not (
+            value in allowed if isinstance(allowed[0], str) else isinstance(value, allowed)
+        ):
+            raise TypeError(f"{entry.name} is {str(value)[:40]!r}")
+        if entry.type == "Mapping[str, str]":
+            _all_text(value)
+    return kind(**document)
+
+
+_NOTHING = type(None)
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "int | None": (int, _NOTHING),
+    "float | None": (int, float, _NOTHING),
+    "Mapping[str, Any]": (dict,),
+    "Mapping[str, str]": (dict,),
+    "Kind": get_args(Kind),
+    "Role": get_args(Role),
+}
+
+
+def _all_text(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} where names and texts should stand")
+    return {name: _text(text) for name, text in value.items()}
+
+
+def _refused_constant(constant: str) -> float:
+    raise ValueError(f"JSON has no {constant}")
 
 
 def _text(value: object) -> str:

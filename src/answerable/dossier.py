@@ -368,7 +368,7 @@ def _toml(file: Path) -> dict[str, Any]:
         raise CannotRead(f"it holds {len(content)} bytes", where=str(file), mend=f"a dossier holds at most {LARGEST}")
     try:
         return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # TOML's own, not UTF-8, or a number of more digits than Python reads
         raise CannotRead(f"it is not TOML: {error}", where=str(file), mend="mend that line") from error
     except RecursionError as error:
         raise CannotRead("it is nested too deeply", where=str(file), mend="flatten it") from error

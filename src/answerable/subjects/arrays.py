@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -85,6 +86,7 @@ def _from_file(path: Path) -> dict[str, np.ndarray]:
         zlib.error,
         NotImplementedError,
         RuntimeError,
+        tokenize.TokenError,  # what numpy reads a header of Python 2 with
     ) as failure:
         said = " ".join(str(failure).split())[:160]
         raise CannotRead(f"the file is damaged ({said})", where=str(path), mend="save it again") from None
