@@ -21,6 +21,8 @@ from answerable.run import Run, all_cores, pinned_threads
 from answerable.secrets import redacted
 from answerable.store import Store
 
+MOST_THREADS = 1024  # of one numerical library; more than any machine has cores, and what their C interfaces hold
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -51,6 +53,8 @@ class Settings:
             number = getattr(self, name)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
                 raise BadInput(f"it is {number!r}", where=name, mend=f"give a whole number, at least {least}")
+        if self.threads > MOST_THREADS:
+            raise BadInput(f"it is {self.threads}", where="threads", mend=f"give at most {MOST_THREADS}")
 
 
 def ask(

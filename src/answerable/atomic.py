@@ -42,8 +42,8 @@ def failing_in_one_line(target: Path) -> Iterator[None]:
     """Turn an operating system's refusal into one line that names the place."""
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CannotWrite(reason.lower(), where=str(target), mend="free some space or name another place") from error
 
 

@@ -215,8 +215,9 @@ class _Local:
         return self.root / "answers" / key[:2] / key
 
     def read(self, key: str) -> dict[str, bytes] | None:
-        if not self._place(key).is_dir():
-            return None
+        with atomic.failing_in_one_line(self.root):  # a name the file system cannot hold
+            if not self._place(key).is_dir():
+                return None
         if not (self._place(key) / "manifest.json").is_file():
             raise DamagedAnswer("manifest.json is missing", where=str(self._place(key)))
         return verification.checked_files(self._place(key))
