@@ -324,3 +324,16 @@ def test_rows_are_solved_alike_on_any_number_of_threads() -> None:
     one, four = reasons(own, low, high, 0.1), reasons(own, low, high, 0.1, threads=4)
     for a, b in zip(one, four, strict=True):
         assert np.array_equal(a, b)
+
+
+def test_many_features_are_sorted_as_few_are() -> None:
+    rng = np.random.default_rng(11)
+    own = rng.integers(-3, 4, (50, 100)).astype(float)
+    low, high = np.full(100, -3.0), np.full(100, 3.0)
+    found = reasons(own, low, high, 0.5)
+    for row in range(50):
+        excess = own[row] - low if found.positive[row] else high - own[row]
+        assert found.order[row].tolist() == sorted(range(100), key=lambda j: (-excess[j], j))
+        side = abs(own[row].sum() + 0.5)
+        losses = np.cumsum(np.sort(excess))
+        assert found.reason_size[row] == 100 - (losses <= side if found.positive[row] else losses < side).sum()

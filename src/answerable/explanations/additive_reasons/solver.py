@@ -26,6 +26,7 @@ Bools = npt.NDArray[np.bool_]
 EPSILON = float(np.finfo(np.float64).eps)
 # Numbers that are whole multiples of this, and not larger than its inverse, add up without rounding.
 _GRID, _LARGEST = 2.0**-20, 2.0**30
+MOST_INSERTED = 64  # features that are put in order one by one; more are sorted
 
 
 class Reasons(NamedTuple):
@@ -211,7 +212,7 @@ def _solve_rows(
     change_size: npt.NDArray[np.int32], change_slack: Floats, borderline: Bools,
 ) -> None:  # fmt: skip
     n_rows, n = contributions.shape
-    excess = np.empty(n)
+    excess, loss_of = np.empty(n), np.empty(n)
     for row in range(n_rows):
         total, size = offset, abs(offset)
         for j in range(n):
@@ -221,15 +222,22 @@ def _solve_rows(
         up = total >= 0
         for j in range(n):
             own = contributions[row, j]
-            value = 0.0 if held[j] else (own - low[j] if up else high[j] - own)
-            # insertion by falling excess; equal ones keep their order
-            place = j
-            while place > 0 and excess[place - 1] < value:
-                excess[place] = excess[place - 1]
-                order[row, place] = order[row, place - 1]
-                place -= 1
-            excess[place] = value
-            order[row, place] = j
+            loss_of[j] = 0.0 if held[j] else (own - low[j] if up else high[j] - own)
+        if n > MOST_INSERTED:
+            ranked = np.argsort(-loss_of, kind="mergesort")
+            for place in range(n):
+                order[row, place] = ranked[place]
+                excess[place] = loss_of[ranked[place]]
+        else:
+            for j in range(n):
+                # insertion by falling excess; equal ones keep their order
+                place = j
+                while place > 0 and excess[place - 1] < loss_of[j]:
+                    excess[place] = excess[place - 1]
+                    order[row, place] = order[row, place - 1]
+                    place -= 1
+                excess[place] = loss_of[j]
+                order[row, place] = j
         side = total if up else -total
         doubtful = abs(total) < near
         # the reason: let go of the smallest excesses while the class is kept

@@ -1,0 +1,194 @@
+"""Bassan, Moshkovitz and Katz (NeurIPS 2025) beside ours.
+
+The paper is theory: it publishes no code and no experiment. What can be reproduced are its claims - which queries are
+solved exactly, and by how much work - and the places where we found otherwise. "Paper" is what it says, 1 for yes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from answerable.explanations.additive_reasons import (
+    Component,
+    at_least_zero,
+    cheapest_cover,
+    of_class,
+    of_probability,
+    reasons,
+    redundancies,
+)
+from answerable.subjects.additive_model import AdditiveModel, ranges
+from tests.oracles import additive_reasons as oracle
+
+Row = tuple[str, float | None, float | None, str]
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    yield from agreement(300 if quick else 5000)
+    yield from linear_work(quick)
+    yield from worked_values()
+    yield from certified(20 if quick else 200)
+    yield from where_the_paper_is_wrong()
+    yield from pieces_of_networks()
+
+
+def agreement(n_models: int) -> Iterator[Row]:
+    """Algorithms 1 and 2 and the hard queries against enumeration."""
+    rng = np.random.default_rng(0)
+    right = dict.fromkeys(("smallest reason", "smallest change", "completions", "class Shapley", "redundancy"), 0)
+    for _ in range(n_models):
+        model = oracle.random_table_model(rng)
+        own = np.array([[part[k] for part, k in zip(model.levels, model.row, strict=True)]], float)
+        low, high = (np.array([end(part) for part in model.levels], float) for end in (min, max))
+        found = reasons(own, low, high, model.offset)
+        parts = [
+            Component(np.array(part, float), np.array([float(p) for p in masses]))
+            for part, masses in zip(model.levels, model.probabilities, strict=True)
+        ]
+        right["smallest reason"] += tuple(np.flatnonzero(found.reason()[0])) in oracle.smallest_reasons(model)
+        right["smallest change"] += found.change_size[0] == (oracle.smallest_change(model) or -1)
+        above = at_least_zero(parts, model.offset).value
+        kept = above if found.positive[0] else 1 - above
+        right["completions"] += abs(kept - float(oracle.probability_kept(model, []))) < 1e-12
+        values = of_class(own[0], parts, model.offset).values
+        exact = oracle.shapley(model, lambda s: float(s >= 0))
+        right["class Shapley"] += bool(np.abs(values - exact).max() < 1e-12)
+        words = [one.word for one in redundancies([part.values for part in parts], [False] * len(parts), model.offset)]
+        right["redundancy"] += words == [
+            "redundant" if oracle.is_redundant(model, i) else "matters" for i in range(len(parts))
+        ]
+    for name, count in right.items():
+        yield f"{name}: share equal to enumeration", 1.0, count / n_models, f"{n_models} random table models with ties"
+
+
+def linear_work(quick: bool) -> Iterator[Row]:
+    """Reason and change are claimed linear in the model, up to one sort."""
+    rng = np.random.default_rng(1)
+    sizes = (200, 400) if quick else (1000, 2000)
+    times = []
+    for n in sizes:
+        own = rng.normal(size=(2000, n))
+        low, high = own.min(axis=0), own.max(axis=0)
+        reasons(own, low, high, 0.0)
+        start = time.perf_counter()
+        reasons(own, low, high, 0.0)
+        times.append(time.perf_counter() - start)
+    yield (
+        "time for twice the features",
+        2.0,
+        times[1] / times[0],
+        f"{sizes[1]} against {sizes[0]}, one sort",
+    )
+
+
+def worked_values() -> Iterator[Row]:
+    parts = [
+        Component(np.array(levels, float), np.full(len(levels), 1 / len(levels)))
+        for levels in ([-3, 0, 4], [-2, 5], [-1, 1, 2, -4], [0, 3])
+    ]
+    yield "worked example: P(class 1)", 27 / 48, at_least_zero(parts, -2.0).value, "by hand"
+    values = of_class(np.array([4.0, -2, 1, 3]), parts, -2.0).values
+    for j, by_hand in enumerate((0.295139, -0.149306, 0.218750, 0.072917)):
+        yield f"worked example: class Shapley value {j + 1}", by_hand, float(values[j]), "by hand, six digits"
+    bit = Component(np.array([0.0, 1.0]), np.full(2, 0.5))
+    majority = of_class(np.array([1.0, 1, 0]), [bit] * 3, -2.0).values
+    yield "majority of three bits: first", 1 / 3, float(majority[0]), "by hand"
+    yield "majority of three bits: last", -1 / 6, float(majority[2]), "by hand"
+
+
+def certified(n_models: int) -> Iterator[Row]:
+    """Intervals without quantisation: the exact value is inside, always."""
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(n_models):
+        parts = [Component(rng.normal(size=6), rng.dirichlet(np.ones(6))) for _ in range(6)]
+        exact = at_least_zero(parts, 0.1).value
+        found = at_least_zero(parts, 0.1, most_atoms=1, width=0.02)
+        inside += found.low <= exact <= found.high
+    yield "certified interval holds the exact value", None, inside / n_models, f"{n_models} models of 6 x 6 levels"
+    big = [Component(rng.normal(size=256), np.full(256, 1 / 256)) for _ in range(20)]
+    for n_terms in (512, 2048, 8192):
+        found = at_least_zero(big, 0.3, width=1e-9, most_terms=n_terms)
+        yield f"half width, 20 features x 256 levels, {n_terms} terms", None, (found.high - found.low) / 2, ""
+    model = [Component(rng.normal(size=4), np.full(4, 0.25)) for _ in range(8)]
+    own = np.array([part.values[0] for part in model])
+    start = time.perf_counter()
+    values = of_probability(own, model, 0.2)
+    seconds = time.perf_counter() - start
+    gap = abs(values.values.sum() + values.base - 1 / (1 + math.exp(-own.sum() - 0.2)))
+    yield "probability Shapley values: error of their sum", None, gap, f"{1000 * seconds:.1f} ms for 8 features"
+
+
+def where_the_paper_is_wrong() -> Iterator[Row]:
+    constant = redundancies([np.array([0.0, 1.0]), np.array([0.25, 0.25])], [True, True], -0.5)
+    yield (
+        "Lemma 7: a constant non-zero component matters",
+        1.0,
+        float(constant[1].word == "matters"),
+        "it cannot change",
+    )
+    everywhere = redundancies([np.array([0.0, 1.0])] * 2, [True, True], 1.0)
+    wrong = float(any(one.word == "matters" for one in everywhere))
+    yield "Lemma 7: features of a constant class matter", 1.0, wrong, "no completion changes the class"
+    # a score of exactly 0 is class 1; a product of two signs is then 0 and says neither kept nor lost
+    tie = reasons(np.array([[1.0, -1.0]]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.0)
+    yield "score exactly 0: smallest reason", None, float(tie.reason_size[0]), "by enumeration 1"
+    yield two_sided_share()
+    yield pieces_of_trees()
+
+
+def two_sided_share() -> Row:
+    """Appendix D says that nothing changes for regression: then one sort would do for a tolerance on both sides."""
+    rng = np.random.default_rng(3)
+    best = 0
+    for _ in range(200):
+        up = rng.integers(1, 20, 8).astype(float)
+        sides = np.stack([up, 20 - up])
+        demands = sides.sum(axis=1) / 2
+        exact = cheapest_cover(sides, demands)
+        order = np.argsort(-(sides / demands[:, None]).max(axis=0), kind="stable")
+        by_sort = next(k for k in range(9) if (sides[:, order[:k]].sum(axis=1) >= demands).all())
+        best += by_sort == exact.cost
+    return (
+        "appendix D: one sort finds the smallest reason",
+        1.0,
+        best / 200,
+        "regression, 200 random models of 8 features",
+    )
+
+
+def pieces_of_trees() -> Row:
+    """Lemma 17 reads a bit of x by one split, which does not; a sum of T splits on x has at most T + 1 pieces."""
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    rng = np.random.default_rng(4)
+    x = rng.random((2000, 1))
+    fitted = GradientBoostingRegressor(max_depth=1, n_estimators=300).fit(x, np.sin(20 * x[:, 0]))
+    model = AdditiveModel.from_sklearn(fitted, x)
+    pieces = float(model.features[0].n_pieces)
+    return "lemma 17: pieces of 300 splits on one feature", None, pieces, "at most 301, so that its range is one scan"
+
+
+def pieces_of_networks() -> Iterator[Row]:
+    import torch
+
+    for widths in ((16, 16, 16), (64, 64, 32)):
+        torch.manual_seed(0)
+        layers: list[torch.nn.Module] = []
+        before = 1
+        for width in widths:
+            layers += [torch.nn.Linear(before, width), torch.nn.ReLU()]
+            before = width
+        network = torch.nn.Sequential(*layers, torch.nn.Linear(before, 1)).double()
+        model = AdditiveModel.from_nam({"x": network}, domain={"x": (-5.0, 5.0)})
+        grid = np.linspace(-5, 5, 100_001)[:, None]
+        found = ranges(model)
+        error = model.check(grid)
+        name = "-".join(map(str, widths))
+        yield f"pieces of a 1-{name}-1 network", None, float(model.features[0].n_pieces), f"error {error:.0e}"
+        values = model.score(grid)[:, 0]
+        yield "    grid beyond its range", 0.0, max(0.0, values.max() - found.high[0], found.low[0] - values.min()), ""
