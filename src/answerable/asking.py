@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import shlex
 import sys
@@ -22,6 +23,8 @@ from answerable.secrets import redacted
 from answerable.store import Store
 
 MOST_THREADS = 1024  # of one numerical library; more than any machine has cores, and what their C interfaces hold
+LARGEST_SEED = 2**63 - 1
+DEVICE = re.compile(r"(cpu|mps|(cuda|xpu)(:\d{1,3})?)")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,11 @@ class Settings:
             number = getattr(self, name)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
                 raise BadInput(f"it is {number!r}", where=name, mend=f"give a whole number, at least {least}")
-        if self.threads > MOST_THREADS:
-            raise BadInput(f"it is {self.threads}", where="threads", mend=f"give at most {MOST_THREADS}")
+        for name, most in (("seed", LARGEST_SEED), ("threads", MOST_THREADS)):
+            if (getattr(self, name) or 0) > most:
+                raise BadInput(f"it is {getattr(self, name)}", where=name, mend=f"give at most {most}")
+        if not DEVICE.fullmatch(self.device):
+            raise BadInput(f"it is {self.device[:40]!r}", where="device", mend="say cpu, cuda, cuda:1, mps or xpu")
 
 
 def ask(

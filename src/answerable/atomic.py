@@ -11,6 +11,7 @@ prefix of the steps leaves something a later run can finish; without it the hook
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -44,7 +45,9 @@ def failing_in_one_line(target: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise CannotWrite(reason.lower(), where=str(target), mend="free some space or name another place") from error
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        mend = "free some space, or name another place" if full else "name another place"
+        raise CannotWrite(reason.lower(), where=str(target), mend=mend) from error
 
 
 def write_bytes(target: Path, content: bytes) -> None:

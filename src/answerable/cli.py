@@ -43,7 +43,7 @@ def run(arguments: list[str]) -> int:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         return code if isinstance(code, int) else 0
     except CycloptsError as error:
-        terminal.fail(str(error))
+        terminal.fail(f"{str(error).rstrip('. ,')}; {_help_for(arguments)} shows what can be said")
     except AnswerableError as error:
         terminal.fail(str(error))
     except KeyboardInterrupt:
@@ -350,6 +350,17 @@ def schema(name: str | None = None, /) -> int:
     return 0
 
 
+def _help_for(arguments: list[str]) -> str:
+    """The command that shows the help for what was tried, as far as that is known."""
+    known = [word for word in arguments[:1] if word in app]
+    if known == ["ask"]:
+        known += [word for word in arguments[1:2] if word in _registered]
+    return " ".join(["answerable", *known, "--help"])
+
+
+_registered: set[str] = set()
+
+
 def _add_question(arguments: list[str]) -> None:
     """Give ``ask`` the one subcommand that this command line names, so that no other question is loaded."""
     if not arguments or arguments[0] != "ask":
@@ -358,6 +369,9 @@ def _add_question(arguments: list[str]) -> None:
 
     named = len(arguments) > 1 and not arguments[1].startswith("-")
     for kind in [registry.find(arguments[1])] if named else registry.catalogue():
+        if kind.name in _registered:  # the command line was run in this process before
+            continue
+        _registered.add(kind.name)
         ask.command(_asking(kind), name=kind.name, help=kind.in_plain_words(), help_format="plaintext")
 
 
@@ -390,7 +404,7 @@ def _asking(kind: Any) -> Callable[..., int]:
             asking.prepared(kind.name, {name: value for name, value in given.items() if value is not None}), settings
         )
         if save is not None:
-            answer.save(save)
+            terminal.say(f"saved: {answer.save(save)}")
         if as_json:
             terminal.show(answer.files()["answer.json"].decode("ascii").rstrip())
         else:

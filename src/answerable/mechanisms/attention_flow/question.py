@@ -114,6 +114,7 @@ class AttentionFlow(Question):
     retain: float = Field(0.5, gt=0, le=1, unit="share of layers", description='layers that method "compressed" keeps')
     threshold: float = Field(1e-6, ge=0, lt=1, unit="1", description='capacity below which "pruned" leaves an arc out')
     top: int = Field(10, ge=1, le=1000, unit="tokens", description="tokens that the pictures show of a long text")
+    normalise: bool = Field(False, description="divide every row by its sum instead of refusing sums above 1")
     allow_large: bool = Field(False, description="solve more than 4096 tokens exactly, however long it takes")
 
     @field_validator("text", mode="before")
@@ -156,7 +157,13 @@ class AttentionFlow(Question):
         model = load(self.model, run=run, device=run.device)
         heads = self.only_heads if self.only_heads is not None else self.heads
         found = attention_patterns(model, text, heads=heads, layers=self.layers)
-        unit = self._flows(found.patterns, list(found.texts), layers=None, heads="mean", normalise=self.heads == "max")
+        unit = self._flows(
+            found.patterns,
+            list(found.texts),
+            layers=None,
+            heads="mean",
+            normalise=self.normalise or self.heads == "max",
+        )
         if self.layers is not None:  # only these were captured
             unit["layers"] = list(self.layers)
         return unit
@@ -172,7 +179,7 @@ class AttentionFlow(Question):
             where, mend = "attentions, tokens", "give one for each position"
             raise BadInput(f"{len(tokens)} tokens are named, the patterns have {n_tokens}", where=where, mend=mend)
         heads: Any = self.only_heads if self.only_heads is not None else self.heads
-        return self._flows(patterns, tokens, layers=self.layers, heads=heads, normalise=False)
+        return self._flows(patterns, tokens, layers=self.layers, heads=heads, normalise=self.normalise)
 
     def _flows(
         self, patterns: Any, tokens: list[str], *, layers: Sequence[int] | None, heads: Any, normalise: bool
