@@ -125,11 +125,13 @@ class Table:
         """The rows, read when they are first looked at."""
         if self._frame is None:
             import polars as pl
+            import pyarrow.parquet as pq
 
             assert self._parquet is not None
             try:
-                self._frame = pl.read_parquet(io.BytesIO(self._parquet))
-            except Exception as error:  # polars raises many kinds for a file that is not Parquet
+                # polars would end the whole process where a damaged page asks for more memory than there is
+                self._frame = pl.DataFrame(pq.read_table(io.BytesIO(self._parquet)))
+            except Exception as error:  # both raise many kinds for a file that is not Parquet
                 raise DamagedAnswer(
                     "a table is not a Parquet file", where=self.title or "table", mend="ask again"
                 ) from error

@@ -135,15 +135,17 @@ def _read_parquet(path: Path) -> pl.DataFrame:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # polars would end the whole process where a damaged page asks for more memory than there is; pyarrow raises.
     try:
-        told = pq.ParquetFile(path).metadata
-    except pa.ArrowException as failure:
+        file = pq.ParquetFile(path)
+        told = file.metadata
+        cells = told.num_rows * told.num_columns
+        if 8 * cells > max(MOST_CHEAP_BYTES, MOST_GROWTH * path.stat().st_size):
+            mend = "save it again as CSV or Parquet"
+            raise CannotRead(f"{told.num_rows} rows do not fit into a file of its size", where=str(path), mend=mend)
+        return pl.DataFrame(file.read())
+    except (pa.ArrowException, MemoryError) as failure:
         raise ValueError(str(failure)) from None
-    cells = told.num_rows * told.num_columns
-    if 8 * cells > max(MOST_CHEAP_BYTES, MOST_GROWTH * path.stat().st_size):
-        mend = "save it again as CSV or Parquet"
-        raise CannotRead(f"{told.num_rows} rows do not fit into a file of its size", where=str(path), mend=mend)
-    return pl.read_parquet(path)
 
 
 def _read_csv(path: Path, *, repeated: bool) -> pl.DataFrame:
