@@ -156,6 +156,30 @@ def test_a_neural_additive_model_is_its_lines(seed: int) -> None:
     assert model.check(breakpoints) < 1e-12
 
 
+def test_a_neural_additive_model_is_read_from_its_tensors(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    given = networks(3)
+    deep, wide = given["deep"], given["wide"]
+    tensors = {"intercept": torch.tensor([0.5]), "deep.domain": torch.tensor([-3.0, 3.0])}
+    tensors["wide.domain"] = torch.tensor([-2.0, 2.0])
+    for number, layer in enumerate((deep[0], deep[2], deep[4])):  # type: ignore[index]
+        tensors |= {f"deep.{number}.weight": layer.weight.detach(), f"deep.{number}.bias": layer.bias.detach()}
+    unit, middle, last = wide[0], wide[1], wide[3]  # type: ignore[index]
+    tensors |= {"wide.0.exu_weight": unit.weight.detach(), "wide.0.exu_bias": unit.bias.detach()}
+    for number, layer in enumerate((middle, last), 1):
+        tensors |= {f"wide.{number}.weight": layer.weight.detach(), f"wide.{number}.bias": layer.bias.detach()}
+    save_file(tensors, tmp_path / "nam.safetensors")
+    model = load(str(tmp_path / "nam.safetensors"))
+    live = AdditiveModel.from_nam(given, domain={"deep": (-3, 3), "wide": (-2, 2)}, intercept=0.5)
+    rows = np.random.default_rng(0).uniform(-2, 2, (2000, 2))
+    assert model.score(rows) == pytest.approx(live.score(rows), abs=1e-12)
+    save_file({"deep.domain": torch.tensor([-3.0, 3.0])}, tmp_path / "none.safetensors")
+    refused(lambda: load(str(tmp_path / "none.safetensors")), "feature deep: it has no layer; save deep.0.weight")
+    save_file(tensors | {"deep.1.weight": torch.zeros(2, 2)}, tmp_path / "bad.safetensors")
+    refused(lambda: load(str(tmp_path / "bad.safetensors")), "feature deep, layer 1: a weight of shape (2, 2)")
+
+
 def test_ranges_of_networks_are_never_tighter_than_a_grid_of_a_million_points() -> None:
     model = AdditiveModel.from_nam(networks(7), domain={"deep": (-3, 3), "wide": (-2, 2)})
     found = ranges(model)

@@ -112,7 +112,7 @@ class AdditiveReasons(Question):
 
     model: Annotated[Any, Subject("additive_model")] = Field(
         description="the additive model: a scorecard (CSV), an EBM's to_json file, a skops file of a scikit-learn"
-        " pipeline, or answerable's own JSON; in Python also the fitted object"
+        " pipeline, a neural additive model's safetensors, or answerable's own JSON; in Python also the fitted object"
     )
     rows: Annotated[Any, Subject("table")] = Field(
         description="CSV or Parquet file with a column for each feature, one row for each case"

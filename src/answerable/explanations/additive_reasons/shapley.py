@@ -97,21 +97,15 @@ def _listed(own: Floats, background: Floats, offset: float) -> Shapley:
     n = len(own)
     most = float(np.abs(np.vstack([own, background])).sum(axis=1).max() + np.abs(own).sum() + abs(offset))
     mean = np.zeros(1 << n)
-    for start in range(0, len(background), 64):
-        rows = background[start : start + 64].T
-        if most < LARGEST_EXPONENT:
-            # exp(-score) of a set is a product: one multiplication a set and no exponential
-            odds = np.empty((1 << n, rows.shape[1]))
-            odds[0] = np.exp(-(offset + rows.sum(axis=0)))
-            for j in range(n):  # sets with feature j follow those without
-                np.multiply(odds[: 1 << j], np.exp(rows[j] - own[j]), out=odds[1 << j : 2 << j])
-            mean += (1 / (1 + odds)).sum(axis=1)
-        else:
-            scores = np.empty((1 << n, rows.shape[1]))
-            scores[0] = offset + rows.sum(axis=0)
+    if most < LARGEST_EXPONENT:
+        _add_sets(np.exp(-own), np.exp(-background), np.exp(-offset), np.empty(1 << n), mean)
+    else:
+        scores = np.empty(1 << n)
+        for row in background:
+            scores[0] = offset + row.sum()
             for j in range(n):
-                np.add(scores[: 1 << j], own[j] - rows[j], out=scores[1 << j : 2 << j])
-            mean += expit(scores).sum(axis=1)
+                np.add(scores[: 1 << j], own[j] - row[j], out=scores[1 << j : 2 << j])
+            mean += expit(scores)
     mean /= len(background)
     weights = _set_weights(n)
     values = np.empty(n)
@@ -119,6 +113,25 @@ def _listed(own: Floats, background: Floats, offset: float) -> Shapley:
         halves = mean.reshape(-1, 2, 1 << i)
         values[i] = np.vdot(weights.reshape(-1, 2, 1 << i)[:, 0], halves[:, 1] - halves[:, 0])
     return Shapley(values, np.zeros(n), float(mean[0]), "all sets listed")
+
+
+@kernel
+def _add_sets(own: Floats, background: Floats, first: float, odds: Floats, total: Floats) -> None:
+    """Add the probability of every set, the features in it being the row's, over background rows.
+
+    ``exp(-score)`` is a product over features: one multiplication a set and no exponential. Sets with feature j follow
+    those without.
+    """
+    for row in range(len(background)):
+        odds[0] = first
+        for j in range(len(own)):
+            odds[0] *= background[row, j]
+        for j in range(len(own)):
+            half, factor = 1 << j, own[j] / background[row, j]
+            for k in range(half):
+                odds[half + k] = odds[k] * factor
+        for k in range(len(odds)):
+            total[k] += 1 / (1 + odds[k])
 
 
 @functools.cache

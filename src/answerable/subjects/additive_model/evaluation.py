@@ -8,6 +8,7 @@ import numpy.typing as npt
 from answerable.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
+MOST_WALKED = 8  # edges of a bucket that are compared one by one; more are searched
 
 
 @kernel
@@ -26,11 +27,48 @@ def piece_of(x: float, inner: Floats, edge_goes_up: bool) -> int:
 
 
 @kernel
-def look_up(column: Floats, inner: Floats, edge_goes_up: bool, values: Floats, missing: float, out: Floats) -> None:
-    """``out[i]``: the constant of the piece that holds ``column[i]``; ``missing`` where that is NaN."""
+def bucket_of(x: float, start: float, per_unit: float, n_buckets: int) -> int:
+    """Number of the bucket that holds ``x``: never falls where ``x`` rises, which is all that is asked of it."""
+    place = (x - start) * per_unit
+    if place < 1.0:
+        return 0
+    return n_buckets - 1 if place >= n_buckets else int(place)
+
+
+@kernel
+def make_guide(inner: Floats, start: float, per_unit: float, first: npt.NDArray[np.int32]) -> None:
+    """``first[b]``: number of inner edges in buckets before b."""
+    n_buckets = len(first) - 1
+    first[:] = 0
+    for edge in inner:
+        first[bucket_of(edge, start, per_unit, n_buckets) + 1] += 1
+    for b in range(n_buckets):
+        first[b + 1] += first[b]
+
+
+@kernel
+def look_up(
+    column: Floats, inner: Floats, edge_goes_up: bool, first: npt.NDArray[np.int32], start: float, per_unit: float,
+    values: Floats, missing: float, out: Floats,
+) -> None:  # fmt: skip
+    """``out[i]``: the constant of the piece that holds ``column[i]``; ``missing`` where that is NaN.
+
+    Edges in an earlier bucket lie below, those in a later one above: only the few of its own bucket are compared.
+    """
+    n_buckets = len(first) - 1
     for i in range(len(column)):
         x = column[i]
-        out[i] = missing if np.isnan(x) else values[piece_of(x, inner, edge_goes_up)]
+        if np.isnan(x):
+            out[i] = missing
+            continue
+        b = bucket_of(x, start, per_unit, n_buckets)
+        low, high = first[b], first[b + 1]
+        if high - low > MOST_WALKED:
+            low += piece_of(x, inner[low:high], edge_goes_up)
+        else:
+            while low < high and (inner[low] < x or (edge_goes_up and inner[low] == x)):
+                low += 1
+        out[i] = values[low]
 
 
 @kernel

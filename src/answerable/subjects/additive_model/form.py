@@ -152,9 +152,25 @@ class Shape:
         inner, n_outputs = self.edges[1:-1], out.shape[1]
         missing = self.missing if self.missing is not None else np.full(n_outputs, np.nan)
         if n_outputs == 1 and self.coefficients.shape[1] == 1:
-            look_up(column, inner, self.edge_goes_up, self.coefficients[:, 0, 0], missing[0], out[:, 0])
+            values = self.coefficients[:, 0, 0]
+            look_up(column, inner, self.edge_goes_up, *self._guide, values, missing[0], out[:, 0])
         else:
             evaluate(column, inner, self.edge_goes_up, self.origins, self.coefficients, missing, out)
+
+    @cached_property
+    def _guide(self) -> tuple[npt.NDArray[np.int32], float, float]:
+        """How many inner edges come before each of evenly wide buckets, where these start, and buckets per unit."""
+        from .evaluation import make_guide
+
+        inner = self.edges[1:-1]
+        first = np.zeros(2 * len(inner) + 2, np.int32)
+        width = float(inner[-1] - inner[0]) if len(inner) > 1 else 0.0
+        start = float(inner[0]) if len(inner) else 0.0
+        per_unit = (len(first) - 2) / width if width > 0 else 0.0
+        if not math.isfinite(per_unit):
+            per_unit = 0.0
+        make_guide(inner, start, per_unit, first)
+        return first, start, per_unit
 
     def piece(self, column: Floats) -> npt.NDArray[np.intp]:
         """Number of the piece that holds each encoded value."""

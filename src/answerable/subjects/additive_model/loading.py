@@ -14,7 +14,7 @@ from answerable.subjects.kinds import kind_of, refuse_pickle
 
 from .form import AdditiveModel
 
-KINDS = "a scorecard (CSV or Parquet), an EBM's to_json file, a skops file or answerable's own JSON"
+KINDS = "a scorecard (CSV or Parquet), an EBM's to_json file, a skops or safetensors file or answerable's own JSON"
 
 
 def load(subject: Any, rows: Any = None) -> AdditiveModel:
@@ -22,7 +22,8 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
 
     Parameters
     ----------
-    subject : path of a scorecard, an EBM's ``to_json`` file, a skops file, or our own JSON; or a parsed document of
+    subject : path of a scorecard, an EBM's ``to_json`` file, a skops file, a neural additive model's safetensors
+        (:func:`.network.from_tensors` says which), or our own JSON; or a parsed document of
         these, a fitted EBM, pyGAM or scikit-learn model, a dataframe that holds a scorecard, or an
         :class:`AdditiveModel`
     rows : the rows that a scikit-learn model was fitted on: names and observed ranges of its features
@@ -53,11 +54,26 @@ def _from_file(path: Path, rows: Any) -> AdditiveModel:
     refuse_pickle(path, kind)
     if kind == "json":
         return _from_json(path)
+    if kind == "safetensors":
+        return _from_safetensors(path)
     if kind in ("text", "parquet"):
         return AdditiveModel.from_scorecard(path)
     if zipfile.is_zipfile(path) and "schema.json" in zipfile.ZipFile(path).namelist():
         return AdditiveModel.from_sklearn(_from_skops(path), rows)
     raise CannotRead(f"a file of kind {kind!r} is no additive model", where=str(path), mend=f"give {KINDS}")
+
+
+def _from_safetensors(path: Path) -> AdditiveModel:
+    from answerable.subjects.safetensors_header import read_header
+
+    from .network import from_tensors
+
+    read_header(path)
+    try:
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise missing_extra("safetensors", "models") from None
+    return from_tensors(load_file(path), str(path))
 
 
 def _from_json(path: Path) -> AdditiveModel:

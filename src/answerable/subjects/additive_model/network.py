@@ -76,6 +76,65 @@ def from_nam(
     )  # fmt: skip
 
 
+def from_tensors(tensors: Mapping[str, Floats], where: str = "tensors") -> AdditiveModel:
+    """A binary neural additive model from the tensors of a file.
+
+    Parameters
+    ----------
+    tensors : for each feature ``NAME.domain`` (low, high), and for its layers K = 0, 1, ... either ``NAME.K.weight``
+        (outputs, inputs) and ``NAME.K.bias``, with a ReLU after each but the last, or ``NAME.K.exu_weight`` and
+        ``NAME.K.exu_bias``; and ``intercept``
+    where : the file, for errors
+
+    Raises
+    ------
+    BadInput : a tensor that is lacking or of a shape that does not fit
+    """
+    names = [key.removesuffix(".domain") for key in tensors if key.endswith(".domain")]
+    if not names:
+        raise BadInput("no tensor NAME.domain", where=where, mend="give each feature its domain as two numbers")
+    shapes = []
+    for name in names:
+        ends = np.asarray(tensors[f"{name}.domain"], np.float64).reshape(-1)
+        if len(ends) != 2 or not np.isfinite(ends).all() or ends[0] >= ends[1]:
+            mend = "give two finite numbers, low < high"
+            raise BadInput("its domain is no interval", where=f"{where}, feature {name}", mend=mend)
+        layers = _stored_layers(name, tensors, where)
+        shapes.append(_shape(name, layers, (float(ends[0]), float(ends[1])), MOST_PIECES))
+    intercept = np.asarray(tensors.get("intercept", np.zeros(1)), np.float64).reshape(-1)[:1]
+    return AdditiveModel(
+        tuple(shapes), intercept, task="binary", classes=("0", "1"), logit=True, source="neural additive model"
+    )
+
+
+def _stored_layers(name: str, tensors: Mapping[str, Floats], where: str) -> list[Layer]:
+    layers: list[Layer] = []
+    number, n_inputs, after_line = 0, 1, False
+    while any(f"{name}.{number}.{kind}" in tensors for kind in ("weight", "exu_weight")):
+        exponential = f"{name}.{number}.exu_weight" in tensors
+        kind = "exu_" if exponential else ""
+        weight = np.asarray(tensors[f"{name}.{number}.{kind}weight"], np.float64)
+        bias = np.asarray(tensors.get(f"{name}.{number}.{kind}bias", np.zeros(0)), np.float64).reshape(-1)
+        weight = weight.reshape(-1, 1) if exponential else weight
+        if weight.ndim != 2 or weight.shape[1] != n_inputs or len(bias) != len(weight):
+            raise BadInput(
+                f"a weight of shape {weight.shape} and {len(bias)} biases for {n_inputs} inputs",
+                where=f"{where}, feature {name}, layer {number}", mend="save a bias for each row of the weight",
+            )  # fmt: skip
+        if after_line:
+            layers.append(Layer(ceiling=np.inf))
+        if exponential:
+            slope = np.exp(weight)
+            layers += [Layer(slope, -slope[:, 0] * bias), Layer(ceiling=1.0)]
+        else:
+            layers.append(Layer(weight, bias))
+        number, n_inputs, after_line = number + 1, len(weight), not exponential
+    if not layers:
+        mend = f"save {name}.0.weight and {name}.0.bias"
+        raise BadInput("it has no layer", where=f"{where}, feature {name}", mend=mend)
+    return layers
+
+
 def layers_of(network: Any, feature: str) -> list[Layer]:
     """The layers of a torch module, in the order they run.
 

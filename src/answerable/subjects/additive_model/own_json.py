@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -29,8 +30,8 @@ def to_json(model: AdditiveModel) -> str:
         "logit": model.logit,
         "source": model.source,
         "intercept": _plain(model.intercept),
-        "features": [{name: _plain(value) for name, value in vars(shape).items()} for shape in model.features],
-        "pairs": [{name: _plain(value) for name, value in vars(pair).items()} for pair in model.pairs],
+        "features": [_fields_of(shape) for shape in model.features],
+        "pairs": [_fields_of(pair) for pair in model.pairs],
     }
     return json.dumps(document, allow_nan=False)
 
@@ -60,6 +61,10 @@ def from_json(source: Any) -> AdditiveModel:
         said = " ".join(str(failure).split())[:120]
         mend = "save it again with to_json"
         raise CannotRead(f"no additive model can be read ({said})", where=where, mend=mend) from None
+
+
+def _fields_of(part: Shape | Pair) -> dict[str, Any]:
+    return {field.name: _plain(getattr(part, field.name)) for field in dataclasses.fields(part)}
 
 
 def _plain(value: Any) -> Any:
