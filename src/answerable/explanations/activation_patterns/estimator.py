@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -55,11 +55,25 @@ class _Pattern(TransformerMixin, BaseEstimator):
         )  # fmt: skip
         for number in np.flatnonzero(self.scores_.constant):
             warnings.warn(f"term {self.term_names_[number]} is constant: its importance is 0", stacklevel=3)
-        self.intervals_: dict[str, Any] = {}
+        self.intervals_: dict[str, Any] = self._by_influence()
+        self.intervals_method_ = f"influence functions, curves fixed, {self.level:.0%}"
         if self.n_boot:
             self._resample(values, y, weights)
         if self.link == "logit" and min(np.sum(y > 0.5), np.sum(y < 0.5)) >= 2:
             self.auroc_ = auroc_intervals(y > 0.5, self.scores_.linear[:, None], level=self.level)[0]
+
+    def _by_influence(self) -> dict[str, Any]:
+        """Intervals of the deviations and their product, from standard errors."""
+        s, half = self.scores_, -ndtri((1 - self.level) / 2)
+        assert s.errors is not None
+        return {
+            name: np.maximum(np.stack([value - half * error, value + half * error], axis=1), 0.0)
+            for name, value, error in (
+                ("sd_model", s.sd_model, s.errors.sd_model_error),
+                ("sd_pattern", s.sd_pattern, s.errors.sd_pattern_error),
+                ("product", s.product, s.errors.product_error),
+            )
+        }
 
     def _resample(self, z: Floats, y: Floats, weights: Floats | None) -> None:
         """Bootstrap of the rows, components fixed: a resample is a set of row weights, no row is copied."""
@@ -225,7 +239,7 @@ class PatternGAM(_Pattern):
     ridge : penalty on the standardised terms; 0 by default, then separated data are refused
     level : of intervals and tests
     margin : a used term whose slope lies within +- margin is called a suppressor
-    least_share : share of all model curves below which a term counts as unused
+    least_share : share of the widest model curve below which a term counts as unused
     n_boot : resamples of rows for intervals, 0 for intervals from influence functions (slope only)
     random_state : seed of the resamples
 
@@ -250,7 +264,7 @@ class PatternGAM(_Pattern):
         ridge: float = 0.0,
         level: float = 0.95,
         margin: float = 0.1,
-        least_share: float = 0.02,
+        least_share: float = 0.05,
         n_boot: int = 0,
         random_state: int = 0,
     ) -> None:
@@ -332,7 +346,7 @@ class PatternQLR(_Pattern):
         ridge: float = 0.0,
         level: float = 0.95,
         margin: float = 0.1,
-        least_share: float = 0.02,
+        least_share: float = 0.05,
         n_boot: int = 0,
         random_state: int = 0,
     ) -> None:

