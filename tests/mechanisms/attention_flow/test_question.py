@@ -214,3 +214,17 @@ def test_tokens_that_do_not_fit_the_patterns_are_refused(tmp_path: Path) -> None
     path = save(tmp_path, [FIRST, LAST], tokens=np.array(["a", "b"]))
     with pytest.raises(BadInput, match="2 tokens are named, the patterns have 3; give one for each position"):
         ask("attention-flow", attentions=path, store=False)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (5000, "tokens in 30 layers make .* arcs, .* GB and about .* minutes for one output on one core; use method="),
+        (9000, "tokens, the model reads at most 8192; shorten it"),
+        (0, "text: there are no tokens; give at least one word"),
+    ],
+)
+def test_a_text_too_long_or_empty_is_refused_before_the_model_reads_it(words: int, line: str) -> None:
+    with pytest.raises(BadInput, match=line):
+        ask("attention-flow", model=MODEL, text="word " * words, store=False)

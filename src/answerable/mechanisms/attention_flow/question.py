@@ -152,9 +152,13 @@ class AttentionFlow(Question):
         return run.each(lambda text: self._flows_of_text(text, run), texts, "attention flow")
 
     def _flows_of_text(self, text: str, run: Run) -> dict[str, Any]:
-        from answerable.subjects.language_model import attention_patterns, load
+        from answerable.subjects.language_model import attention_patterns, layer_count, load, tokenise
+
+        from .solver import refuse_large
 
         model = load(self.model, run=run, device=run.device)
+        if not (self.allow_large or self.method == "staircase"):
+            refuse_large(len(self.layers or range(layer_count(model))), len(tokenise(model, text).ids))
         heads = self.only_heads if self.only_heads is not None else self.heads
         found = attention_patterns(model, text, heads=heads, layers=self.layers)
         unit = self._flows(

@@ -287,7 +287,7 @@ def attention_flow(
         capacities = read_ends(patterns, layers=numbers, causal=causal, **options)
     else:
         if not allow_large:
-            _refuse_large(len(numbers), patterns[0].shape[-1])
+            refuse_large(len(numbers), patterns[0].shape[-1])
         capacities = read_capacities(patterns, layers=numbers, causal=causal, **options)
     single = isinstance(source, int | np.integer)
     outputs: list[int] = list(np.atleast_1d(np.asarray(source, np.int64)))
@@ -431,7 +431,13 @@ def _sink_members(capacities: Capacities, sinks: Sequence[int | Sequence[int]] |
     return tuple(members)
 
 
-def _refuse_large(n_layers: int, n_tokens: int) -> None:
+def refuse_large(n_layers: int, n_tokens: int) -> None:
+    """Say what more than 4,096 tokens would cost, before anything is computed.
+
+    Raises
+    ------
+    BadInput : there are more
+    """
     if n_tokens <= LARGE:
         return
     arcs = n_layers * n_tokens * (n_tokens + 1) // 2
