@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from answerable.errors import BadInput
 from answerable.explanations.additive_reasons import (
     Component,
     at_least_zero,
@@ -337,3 +338,30 @@ def test_many_features_are_sorted_as_few_are() -> None:
         side = abs(own[row].sum() + 0.5)
         losses = np.cumsum(np.sort(excess))
         assert found.reason_size[row] == 100 - (losses <= side if found.positive[row] else losses < side).sum()
+
+
+BAD_COMPONENTS = [
+    (Component(np.array([0.0, 1.0]), np.array([0.5, 0.4])), "component 2: its probabilities sum to 0.9"),
+    (
+        Component(np.array([0.0, 1.0]), np.array([1.5, -0.5])),
+        "component 2: its probabilities sum to 1, or one is negative",
+    ),
+    (
+        Component(np.array([0.0, np.nan]), np.array([0.5, 0.5])),
+        "component 2: 2 values with 2 probabilities; give finite",
+    ),
+    (Component(np.array([0.0, 1.0]), np.array([1.0])), "component 2: 2 values with 1 probabilities"),
+]
+
+
+@pytest.mark.parametrize(("bad", "line"), BAD_COMPONENTS)
+def test_what_is_no_distribution_is_refused(bad: Component, line: str) -> None:
+    good = Component(np.array([-1.0, 1.0]), np.full(2, 0.5))
+    for call in (
+        lambda: at_least_zero([good, bad]),
+        lambda: of_class(np.zeros(2), [good, bad], 0.0),
+        lambda: of_probability(np.zeros(2), [good, bad], 0.0),
+    ):
+        with pytest.raises(BadInput) as raised:
+            call()
+        assert line in str(raised.value)

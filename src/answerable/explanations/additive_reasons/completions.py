@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from answerable.errors import BadInput
+
 Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 MOST_ATOMS = 2_000_000
@@ -72,7 +74,12 @@ def at_least_zero(
     Returns
     -------
     Probability
+
+    Raises
+    ------
+    BadInput : a component that is no distribution
     """
+    check(components)
     random = [part for part in components if len(part.values) > 1]
     offset += float(sum(part.values[0] for part in components if len(part.values) == 1))
     low = offset + sum(float(part.values.min()) for part in random)
@@ -84,6 +91,23 @@ def at_least_zero(
     if halves is not None:
         return _listed(*halves, offset, random)
     return _fourier(random, offset, low, high, width, most_terms)
+
+
+def check(components: Sequence[Component]) -> None:
+    """Raise unless each is a distribution of finite values.
+
+    Raises
+    ------
+    BadInput : probabilities that are negative or do not sum to 1, values that are not finite; names the component
+    """
+    for number, (values, probabilities) in enumerate(components, 1):
+        where, total = f"component {number}", float(np.sum(probabilities))
+        if len(values) != len(probabilities) or not len(values) or not np.isfinite(values).all():
+            mend = "give finite values and one probability each"
+            raise BadInput(f"{len(values)} values with {len(probabilities)} probabilities", where=where, mend=mend)
+        if not (np.asarray(probabilities) >= 0).all() or abs(total - 1) > 1e-9:
+            mend = "give probabilities of at least 0 that sum to 1"
+            raise BadInput(f"its probabilities sum to {total:.6g}, or one is negative", where=where, mend=mend)
 
 
 def _halves(components: Sequence[Component], most_atoms: int) -> tuple[Component, Component] | None:

@@ -115,7 +115,7 @@ class AdditiveReasons(Question):
         " pipeline, a neural additive model's safetensors, or answerable's own JSON; in Python also the fitted object"
     )
     rows: Annotated[Any, Subject("table")] = Field(
-        description="CSV or Parquet file with a column for each feature, one row for each case"
+        description="a table, CSV or Parquet, with a column for each feature and a row for each case"
     )
     cases: list[int] | None = Field(
         None, min_length=1, max_length=100_000, description="numbers of the rows to explain, from 1; all by default"

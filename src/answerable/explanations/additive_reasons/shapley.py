@@ -22,7 +22,7 @@ from scipy.special import comb, expit
 
 from answerable.compiled import kernel
 
-from .completions import MOST_TERMS, Component, Terms, characteristic, lattice_terms, sigmoid_terms, step_terms
+from .completions import MOST_TERMS, Component, Terms, characteristic, check, lattice_terms, sigmoid_terms, step_terms
 
 Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
@@ -62,6 +62,7 @@ def of_probability(own: Floats, others: Sequence[Component], offset: float) -> S
     others : distribution of each component
     offset : intercept
     """
+    check(others)
     low, high = _ends(own, others, offset)
     terms = sigmoid_terms(low, high)
     rest = np.stack([characteristic(part, terms.frequencies) for part in others])
@@ -158,6 +159,7 @@ def of_class(
     -----
     Exact where all components are whole multiples of one unit, as points of scorecards are; certified elsewhere.
     """
+    check(others)
     low, high = _ends(own, others, offset)
     if low >= 0 or high < 0:
         return Shapley(np.zeros(len(own)), np.zeros(len(own)), float(low >= 0), "one class everywhere")
