@@ -130,7 +130,9 @@ def _statistic(series: pl.Series, statistic: str, path: str) -> Value:
     if statistic == "count":
         return exactly(series.count())
     if statistic == "unique":
-        if series.dtype.is_nested() or series.dtype.is_object():
+        import polars as pl
+
+        if series.dtype.is_nested() or series.dtype == pl.Object:
             _refuse_column(series, path)
         return exactly(series.drop_nulls().n_unique())
     if not len(series):
