@@ -92,7 +92,7 @@ def test_rows_that_were_not_scaled_as_the_model_s() -> None:
 
 def test_a_pair_that_was_not_purified() -> None:
     class Edited:
-        terms_ = [(0,), (1,), (0, 1)]
+        terms_ = ((0,), (1,), (0, 1))
         intercept_ = 0.0
 
         def components(self, rows):

