@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,18 @@ def marginals(
     if background is not None:
         encoded = model.encode(background)
         return [_of_sample(shape(encoded[:, j])[:, output]) for j, shape in enumerate(model.features)]
-    return [_of_shape(shape, weights, output) for shape in model.features]
+    return [_kept(shape, weights, output) for shape in model.features]
+
+
+_KEPT: WeakKeyDictionary[Shape, dict[tuple[Weights, int], Marginal]] = WeakKeyDictionary()
+
+
+def _kept(shape: Shape, weights: Weights, output: int) -> Marginal:
+    """The distribution of a shape, computed once for as long as the shape lives."""
+    own = _KEPT.setdefault(shape, {})
+    if (weights, output) not in own:
+        own[weights, output] = _of_shape(shape, weights, output)
+    return own[weights, output]
 
 
 def _of_sample(values: Floats) -> Marginal:

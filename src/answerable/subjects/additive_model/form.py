@@ -30,7 +30,7 @@ MOST_PIECES = 1_000_000
 BLOCK = 4096  # rows whose values stay in a core's own cache while all features are looked up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # the same by identity, so that what is computed of it once can be kept
 class Shape:
     """The component of one feature and the values that the feature may take.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ def ranges(model: AdditiveModel, output: int = 0) -> Range:
     ------
     BadInput : a feature whose domain is empty, or whose component grows without bound over its domain
     """
-    ends = [_ends(shape, output) for shape in model.features]
+    ends = [_kept_ends(shape, output) for shape in model.features]
     low, high = [low for low, _ in ends], [high for _, high in ends]
 
     def of(ends: list[Candidate], name: str) -> npt.NDArray:
@@ -87,6 +88,17 @@ def reachable(shape: Shape) -> list[tuple[int, float, float, bool, bool]]:
         if low < high or (low == high and holds_low and holds_high):
             found.append((k, float(low), float(high), bool(holds_low), bool(holds_high)))
     return found
+
+
+_KEPT: WeakKeyDictionary[Shape, dict[int, tuple[Candidate, Candidate]]] = WeakKeyDictionary()
+
+
+def _kept_ends(shape: Shape, output: int) -> tuple[Candidate, Candidate]:
+    """The ends of a shape, computed once for as long as the shape lives."""
+    own = _KEPT.setdefault(shape, {})
+    if output not in own:
+        own[output] = _ends(shape, output)
+    return own[output]
 
 
 def _ends(shape: Shape, output: int) -> tuple[Candidate, Candidate]:
