@@ -173,13 +173,21 @@ class Figure:
 
     @classmethod
     def drawn(cls, draw: Callable[..., Any], *args: Any, **options: Any) -> Figure:
-        """Draw with ``draw(*args, width=..., **options)``, an Altair chart, at both widths."""
+        """Draw with ``draw(*args, width=..., **options)``, an Altair chart, at both widths.
+
+        Raises
+        ------
+        BadInput : the chart holds something that no report would draw
+        """
         import altair as alt
+
+        from answerable.report.specification import checked
 
         with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=False):
             wide, narrow = (draw(*args, width=width, **options).to_dict() for width in (WIDE, NARROW))
         for specification in (wide, narrow):
             specification.pop("config", None)  # the theme is put in when it is rendered, light or dark
+            checked(specification)
         return cls(wide, narrow)
 
     @property
@@ -291,25 +299,27 @@ class Answer:
         return self.provenance.question
 
     def save(self, folder: str | Path) -> Path:
-        """Write the answer as a folder, whole or not at all.
+        """Write the answer as a folder, whole or not at all; the same answer that stands there already is written anew.
 
         Raises
         ------
-        CannotWrite : the folder holds something that is not an answer, or cannot be written
+        CannotWrite : the folder holds another answer, or something else, or cannot be written
         """
         target = Path(folder)
         with failing_in_one_line(target):
-            taken = (
-                target.exists()
-                and not (target / "manifest.json").is_file()
-                and (not target.is_dir() or any(target.iterdir()))
-            )
-        if taken:
-            raise CannotWrite(
-                "something that is not an answer stands there", where=str(target), mend="name a new folder"
-            )
+            standing = _standing_key(target)
+        if standing is not None and (not standing or standing != self.provenance.key):
+            what = "another answer stands there" if standing else "something that is not an answer stands there"
+            raise CannotWrite(what, where=str(target), mend="name a new folder")
         write_folder(target, self.files())
         return target
+
+    def __str__(self) -> str:
+        from answerable.report.numbers import metric_words
+
+        numbers = [f"  {name}: {metric_words(metric)}" for name, metric in self.metrics.items()]
+        tables = [f"  {name}: {table.frame.height} rows" for name, table in self.tables.items()]
+        return "\n".join([self.summary, "metrics", *numbers, "tables", *tables])
 
     def files(self) -> dict[str, bytes]:
         """Every file of the saved folder, by its path inside it, the manifest last."""
@@ -429,6 +439,17 @@ def decode(value: Any) -> Any:
 def with_record(answer: Answer, provenance: Provenance, run: RunRecord) -> Answer:
     """The answer a question gave, with the record of where it came from."""
     return replace(answer, provenance=provenance, run=run)
+
+
+def _standing_key(target: Path) -> str | None:
+    """Key of the answer that stands in a folder, empty for anything else there; None where there is nothing."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return None
+    try:
+        key = json.loads((target / "answer.json").read_bytes())["provenance"]["key"]
+        return key if isinstance(key, str) and (target / "manifest.json").is_file() else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _metric_to_json(metric: Metric) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -124,6 +124,8 @@ def answer_to(question: Question, settings: Settings) -> Answer:
         raise BadInput(
             "its answer depends on chance and no seed is set", where=question.name, mend="set seed, for example 0"
         )
+    if not question.chance:  # the same answer whatever the seed, so that it is kept once
+        settings = replace(settings, seed=None)
     provenance = keys.provenance_of(question, seed=settings.seed, threads=settings.threads, device=settings.device)
     store = settings.store if provenance is not None else None
     if store is not None and provenance is not None and not settings.fresh and (kept := store.get(provenance.key)):

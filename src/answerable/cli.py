@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -267,15 +268,18 @@ def diff(first: Path, second: Path, /) -> int:
         The saved answers.
     """
     from answerable.answer import Answer
-    from answerable.comparing import differences
+    from answerable.comparing import asked_differently, differences
 
-    found = differences(Answer.load(first), Answer.load(second))
+    answers = Answer.load(first), Answer.load(second)
+    found = differences(*answers)
+    for line in asked_differently(*answers):
+        terminal.show(line)
     rows = [
         [
             one.what,
-            f"{one.first:.6g}",
-            f"{one.second:.6g}",
-            f"{one.difference:+.6g} [{one.low:.6g}, {one.high:.6g}]",
+            _cell(one.first),
+            _cell(one.second),
+            f"{_cell(one.difference)} [{_cell(one.low)}, {_cell(one.high)}]",
             one.word,
             one.method,
         ]
@@ -505,8 +509,8 @@ def _show_answer(answer: Any) -> None:
         terminal.show(f"void: {answer.void}")
     terminal.show()
     terminal.show_table(
-        ["number", "value", "how"],
-        [[metric.label or name, metric_words(metric), metric.method] for name, metric in answer.metrics.items()],
+        ["metric", "what it is", "value", "how"],
+        [[name, metric.label, metric_words(metric), metric.method] for name, metric in answer.metrics.items()],
     )
     _show_tables(answer.tables)
     terminal.show("\nWhat this cannot say")
@@ -520,7 +524,11 @@ def _show_tables(tables: Any) -> None:
     """The first table, up to 20 rows of it; of the others what they are."""
     for i, (name, table) in enumerate(tables.items()):
         shown = table.frame.head(20 if i == 0 else 0)
-        terminal.show(f"\n{name}: {table.title}" if i == 0 else f"{name}: {table.title}, {table.frame.height} rows")
+        terminal.show(
+            f"\n{name}: {table.title}"
+            if i == 0
+            else f"{name}: {table.title}, {table.frame.height} row{'' if table.frame.height == 1 else 's'}"
+        )
         if i == 0:
             terminal.show_table(shown.columns, [[_cell(value) for value in row] for row in shown.iter_rows()])
             if table.frame.height > shown.height:
@@ -533,7 +541,9 @@ def _written(seed: int | None) -> str:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.6g}"
+    return "" if value is None else str(value)
 
 
 def _show_result(result: Any) -> None:
@@ -545,12 +555,14 @@ def _show_result(result: Any) -> None:
         made = "from the store" if one.answer and one.answer.from_store else "asked now" if one.answer else "not run"
         rows.append([one.ask.name, made, summary])
         for expected, outcome in zip(one.ask.expect, one.outcomes, strict=True):
-            rows.append(["", outcome.word, expected.words or expected.expectation.text])
+            lenient = " (warns only)" if expected.severity == "warn" and outcome.word != "held" else ""
+            rows.append(["", outcome.word + lenient, expected.words or expected.expectation.text])
             if outcome.word != "held" and outcome.reason:
                 rows.append(["", "", f"  {outcome.reason}"])
     terminal.show_table(["ask", "", result.dossier.title], rows)
     if result.multiplicity:
         terminal.show(f"\n{result.multiplicity}")
+    terminal.show(f"\n{result.tally}: exit code {result.exit_code}")
 
 
 def _answers(source: str) -> list[Any]:

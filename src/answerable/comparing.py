@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Sameness = Literal["identical", "within tolerance", "different"]
+ROUNDING = 1e-12  # differences of exact numbers that are no more than this are rounding
+
 Word = Literal["same", "differs", "not told apart", "cannot be compared"]
 
 
@@ -85,6 +87,16 @@ def differences(first: Answer, second: Answer) -> list[Difference]:
     return found
 
 
+def asked_differently(first: Answer, second: Answer) -> list[str]:
+    """A line for each field, seed or piece of content in which two answers to one question were asked differently."""
+    one, other = ({**answer.provenance.parameters, "seed": answer.provenance.seed} for answer in (first, second))
+    return [
+        f"{name} differs: {_short(one.get(name))} and {_short(other.get(name))}"
+        for name in dict.fromkeys([*one, *other])
+        if one.get(name) != other.get(name)
+    ]
+
+
 def _metric_difference(name: str, first: Metric, second: Metric) -> Difference:
     difference = second.value - first.value
     (low, high), (other_low, other_high) = _ends(first), _ends(second)
@@ -105,7 +117,7 @@ def _ends(metric: Metric) -> tuple[float, float]:
 
 
 def _word(low: float, high: float) -> Word:
-    if low == high == 0:
+    if max(abs(low), abs(high)) <= ROUNDING:
         return "same"
     return "differs" if low > 0 or high < 0 else "not told apart"
 
@@ -121,7 +133,7 @@ def _paired_columns(name: str, first: pl.DataFrame, second: pl.DataFrame) -> Ite
         before, after = pairs[column].to_numpy(), pairs["_second"].to_numpy()
         if len(before) < 2:
             continue
-        what, means = f"{name}.{column}", (float(before.mean()), float(after.mean()))
+        what, means = f"mean of {name}.{column}", (float(before.mean()), float(after.mean()))
         if (before == after).all():
             yield Difference(what, *means, 0.0, 0.0, 0.0, "same", f"{len(before)} equal rows")
             continue

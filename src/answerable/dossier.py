@@ -140,6 +140,14 @@ class Result:
             return 2
         return int(any(self.counts_against(expected, outcome) for expected, outcome in judged))
 
+    @property
+    def tally(self) -> str:
+        """How many expectations had which outcome, in words."""
+        words = Counter(outcome.word for one in self.asked for outcome in one.outcomes)
+        return ", ".join(
+            f"{words[word]} {word}" for word in ("held", "failed", "undecided", "not run") if words[word]
+        ) or ("nothing was expected")
+
     def counts_against(self, expected: Expected, outcome: Outcome) -> bool:
         """Whether an outcome makes the dossier exit with 1."""
         lenient = expected.severity == "warn" or (outcome.word == "undecided" and self.dossier.undecided == "warn")

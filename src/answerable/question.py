@@ -207,7 +207,8 @@ def _one_line(question: type[Question], error: pydantic.ValidationError, fields:
     place = ".".join(str(part) for part in first["loc"][1:] if isinstance(part, int))
     where = f"{question.name}, field {name}" + (f", entry {int(place.split('.')[0]) + 1}" if place else "")
     if not name:
-        return BadInput(str(first["msg"]), where=question.name, mend="change the fields")
+        problem, _, mend = str(first["msg"]).removeprefix("Value error, ").partition("; ")
+        return BadInput(problem, where=question.name, mend=mend)
     field = question.model_fields[name]
     hint = bounds_of(field)
     mend = _mend(field, hint)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
 
 from answerable import terminal
-from answerable.errors import AnswerableError, BadInput, unknown
+from answerable.errors import AnswerableError, BadInput, UnknownName, unknown
 from answerable.question import Question
 
 QUESTIONS = {
+    "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
     "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
 }
 
@@ -31,6 +34,10 @@ def find(name: str) -> type[Question]:
     if name in QUESTIONS:
         return _load(QUESTIONS[name])
     plug_in = _plug_ins().get(name)
+    if plug_in is None and name in _planned():
+        raise UnknownName(
+            f"{name} is planned and not built yet", where="questions", mend="answerable questions lists those that are"
+        )
     if plug_in is None:
         raise unknown("question", name, questions(), where="questions")
     return _load_plug_in(name, plug_in)
@@ -45,6 +52,10 @@ def catalogue() -> list[type[Question]]:
         except AnswerableError as error:
             terminal.warn(str(error))
     return found
+
+
+def _planned() -> set[str]:
+    return {entry["name"] for entry in json.loads((files("answerable") / "questions.json").read_text(encoding="utf-8"))}
 
 
 @functools.cache

@@ -166,7 +166,7 @@ class Store:
                 found.pop(entry.key, None)
             elif entry.event == "answered" or (entry.event == "served" and entry.key not in found):
                 found[entry.key] = entry
-        return list(found.values())
+        return sorted(found.values(), key=lambda entry: entry.time)
 
     def unused_for(self, days: int) -> list[str]:
         """Keys of the answers that nobody asked for in that many days."""

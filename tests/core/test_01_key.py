@@ -34,14 +34,20 @@ def test_parameters_texts_seed_threads_and_device_are_in_the_key() -> None:
         key("trivial/mean", {"numbers": [2, 1]}),
         key("trivial/mean", {"numbers": [1, 2], "digits": 2}),
         key("trivial/mean", {"numbers": [1, 2], "label": "Numbers"}),
-        key("trivial/mean", {"numbers": [1, 2]}, seed=0),
-        key("trivial/mean", {"numbers": [1, 2]}, seed=1),
+        key("trivial/luck", {}, seed=1),
         key("trivial/mean", {"numbers": [1, 2]}, threads=2),
         key("trivial/mean", {"numbers": [1, 2]}, device="cuda"),
         key("trivial/luck", {}, seed=0),
     ]
     assert len(set(keys)) == len(keys)
     assert key("trivial/mean", {"numbers": [1, 2]}) == keys[0]
+
+
+def test_a_seed_is_left_out_where_nothing_depends_on_chance(store: Path) -> None:
+    ask("trivial/mean", numbers=[1, 2], store=store)
+    again = ask("trivial/mean", numbers=[1, 2], seed=3, store=store)
+    assert again.from_store
+    assert again.provenance.seed is None
 
 
 def test_a_default_that_is_written_out_gives_the_same_key() -> None:

@@ -50,7 +50,7 @@ def test_the_same_rows_are_compared_in_pairs() -> None:
     first, second = level + rng.normal(0, 0.1, 50), level + 0.5 + rng.normal(0, 0.1, 50)
     metric = estimated(0, 100)
     paired = differences(answer(metric, list(first)), answer(metric, list(second)))[1]
-    assert (paired.what, paired.word) == ("t.score", "differs")
+    assert (paired.what, paired.word) == ("mean of t.score", "differs")
     assert paired.low < 0.5 < paired.high
     assert paired.high - paired.low < 0.2, "rows vary by 10, their differences by 0.1"
 
@@ -72,4 +72,5 @@ def test_the_command_exits_one_where_something_differs(tmp_path: Path, command: 
     assert command("diff", tmp_path / "1", tmp_path / "2").returncode == 0
     other = command("diff", tmp_path / "1", tmp_path / "fewer")
     assert other.returncode == 1
-    assert "differs" in other.stdout
+    assert "tosses differs: 100 and 50" in other.stdout
+    assert "mean of units.heads" not in other.stdout, "whole numbers name the rows"

@@ -61,7 +61,7 @@ def test_a_metric_is_one_line_wherever_it_stands(result: Result, answer: Answer,
     assert line == "0.53 [0.47, 0.58]"
     assert cells(page, "Share") == [line]
     terminal = command("ask", "trivial/luck", "--seed", "5", "--store", store).stdout
-    assert f"share   {line}  normal interval, 95 %\n" in terminal
+    assert re.search(rf"^share +{re.escape(line)}  normal interval, 95 %$", terminal, re.MULTILINE)
     document = json.loads(command("ask", "trivial/luck", "--seed", "5", "--store", store, "--json").stdout)
     stored = document["metrics"]["share"]
     assert (stored["value"], stored["low"], stored["high"]) == (share.value, share.low, share.high)

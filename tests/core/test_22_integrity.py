@@ -106,8 +106,14 @@ def test_saving_never_replaces_what_is_not_an_answer(saved: Path, tmp_path: Path
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "x"
 
 
-def test_saving_over_an_answer_replaces_it_whole(saved: Path) -> None:
-    ask("trivial/mean", numbers=[1], store=False).save(saved)
+def test_saving_never_replaces_another_answer(saved: Path) -> None:
+    with pytest.raises(CannotWrite, match="another answer stands there; name a new folder"):
+        ask("trivial/mean", numbers=[1], store=False).save(saved)
+    assert Answer.load(saved).question == "trivial/luck"
+
+
+def test_the_same_answer_may_be_saved_again_over_a_damaged_one(saved: Path) -> None:
+    flip(saved / "tables" / "units.parquet")
+    ask("trivial/luck", seed=2, store=False).save(saved)
     assert problems(saved) == []
-    assert Answer.load(saved).question == "trivial/mean"
     assert not list(saved.parent.glob(".*.partial"))

@@ -50,3 +50,8 @@ def test_a_broken_plug_in_is_one_line_and_the_rest_works(command: Command) -> No
 def test_the_nearest_name_is_offered() -> None:
     with pytest.raises(UnknownName, match=r"there is no question 'trivial/meam'; did you mean 'trivial/mean'\?"):
         registry.find("trivial/meam")
+
+
+def test_a_planned_question_says_so() -> None:
+    with pytest.raises(UnknownName, match="questions: forgetting is planned and not built yet"):
+        registry.find("forgetting")

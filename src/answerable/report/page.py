@@ -154,6 +154,7 @@ class Entry:
     tables: list[TableOnPage] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    asked_of: list[str] = field(default_factory=list)
 
     @property
     def anchor(self) -> str:
@@ -335,6 +336,7 @@ def _entry(
     entry.tables = _tables(answer, budget)
     entry.limits = [_sentence(limit) for limit in answer.limits[:MOST_LIMITS]]
     entry.facts = _facts(answer)
+    entry.asked_of = _asked_of(answer)
     return entry
 
 
@@ -434,6 +436,20 @@ def _tables(answer: Answer, budget: Budget) -> list[TableOnPage]:
         title = shown(table.title) or _spoken(name)
         tables.append(TableOnPage(title, f"{answer.question}-{name}.csv".replace("/", "-"), name, on_page))
     return tables
+
+
+def _asked_of(answer: Answer) -> list[str]:
+    """The subjects and texts the question was put to, as a reader names them: where each was found, and what it
+    says.
+    """
+    places = [f"{shown(name, 60)} {shown(place)}" for name, place in answer.run.addresses.items()]
+    texts = []
+    for value in answer.provenance.parameters.values():
+        found = value if isinstance(value, list) else [value]
+        texts += [f"“{shown(entry)}”" for entry in found[:3] if isinstance(entry, str) and " " in entry.strip()]
+        if texts and len(found) > 3:
+            texts.append(f"and {len(found) - 3} more")
+    return places + texts
 
 
 def _facts(answer: Answer) -> list[Fact]:

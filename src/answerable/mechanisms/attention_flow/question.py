@@ -54,7 +54,7 @@ OUTPUTS = {
     "position": "position of the output, from 0",
     "output": "the token at that position as it reads",
     "total_flow": "sum of the separate flows of all tokens [1]",
-    "nearest": "the token whose flow is largest beside the null's, where the two can differ",
+    "nearest": "the token whose flow is largest in proportion to its null; the output's own and full flows aside",
     "excess": "its flow less its null [1]",
 }
 PATHS = {
@@ -340,10 +340,7 @@ def _metrics(units: Sequence[dict[str, Any]], method: str) -> dict[str, Metric]:
     total, low, high = (float(joined(name).sum()) for name in ("flow", "lower", "upper"))
     return {
         "total_flow": _total(total, low, high, method, gap <= 1e-12),
-        "total_flow_null": Metric(
-            float(joined("null").sum()), kind="exact", method="maximum flow, uniform attention", role="null",
-            label="Total flow if attention were uniform",
-        ),
+        "total_flow_null": _total_null(float(joined("null").sum()), method),
         "certified_share": Metric(
             float(joined("certified").mean()), kind="exact", method="flow and cut that meet within 1e-12",
             label="Share of flows that are proved maximal",
@@ -365,6 +362,14 @@ def _total(flow: float, low: float, high: float, method: str, proved: bool) -> M
         return Metric(flow, kind="exact", method="maximum flow, certified", label=label)
     # A rounding error may put a flow a few units of the last place beyond its own bound.
     return Metric(flow, min(low, flow), max(high, flow), kind="bounds", method=f"{method} bounds", label=label)
+
+
+def _total_null(flow: float, method: str) -> Metric:
+    label = "Total flow if attention were uniform"
+    if method != "staircase":
+        return Metric(flow, kind="exact", method="maximum flow, uniform attention", role="null", label=label)
+    how = "staircase bound, uniform attention"
+    return Metric(flow, high=flow, kind="one_sided", method=how, role="null", label=label)
 
 
 def _share_or_nothing(which: np.ndarray, method: str, label: str) -> Metric:
@@ -396,24 +401,31 @@ def _summary(units: Sequence[dict[str, Any]], method: str) -> str:
     import numpy as np
 
     proved = all(bool(np.all(unit["certified"])) for unit in units)
-    ending = "every flow is proved maximal" if proved else "each flow is known within its bounds"
     if len(units) > 1:
         total = sum(float(unit["flow"].sum()) for unit in units) / len(units)
-        return f"Over {len(units)} texts the output draws a total flow of {total:.3f} a text; {ending}."
-    unit = units[0]
-    focus = unit["focus"]
-    flow, excess = unit["flow"][focus], unit["flow"][focus] - unit["null"][focus]
-    output, token = _quoted(unit["output"]), _quoted(unit["tokens"][focus])
-    if len(unit["tokens"]) == 1:
-        return f"The text has one token, {token}, and all flow, {flow:.3f}, ends in it; {ending}."
-    if excess > 1e-9:
-        return (
-            f"Beyond uniform attention, {output} draws most on {token}: flow {flow:.3f}, {excess:.3f} above; {ending}."
+        amount = (
+            f"{total:.3f} a text; every flow is proved maximal"
+            if proved
+            else f"about {total:.3f} a text, within bounds"
         )
-    null = unit["null"][focus]
+        return f"Over {len(units)} texts the output draws a total flow of {amount}."
+    unit = units[0]
+    output, token = _quoted(unit["output"]), _quoted(unit["tokens"][unit["focus"]])
+    low, high, null = (float(unit[name][unit["focus"]]) for name in ("lower", "upper", "null"))
+    if not proved:
+        return (
+            f"What {output} can draw on {token} lies between {low:.3f} and {high:.3f} of a full flow; no more is known."
+        )
+    if len(unit["tokens"]) == 1:
+        return f"The text has one token, {token}, and all flow, {high:.3f}, ends in it; every flow is proved maximal."
+    if high - null > 1e-9:
+        return (
+            f"Beyond uniform attention, {output} draws most on {token}: flow {high:.3f}, {high - null:.3f} above; "
+            "every flow is proved maximal."
+        )
     return (
-        f"{output} draws on no token more than uniform attention allows; {token} comes nearest, "
-        f"{flow:.3f} of {null:.3f}; {ending}."
+        f"{output} draws on no token more than under uniform attention; in proportion {token} comes nearest, "
+        f"{high:.3f} of {null:.3f}; every flow is proved maximal."
     )
 
 
