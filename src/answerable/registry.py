@@ -13,8 +13,9 @@ from answerable.errors import AnswerableError, BadInput, UnknownName, unknown
 from answerable.question import Question
 
 QUESTIONS = {
-    "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
     "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
+    "activation-patterns": "answerable.explanations.activation_patterns.question:ActivationPatterns",
+    "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
 }
 
 
