@@ -25,6 +25,7 @@ from answerable.subjects.language_model import (
     tokenise,
 )
 from tests.subjects.gguf_files import gguf
+from tests.subjects.memory import PEAK
 from tests.subjects.tiny_models import WORDS, ids, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -132,9 +133,9 @@ def test_ten_questions_leave_memory_flat(smollm2: LanguageModel) -> None:
 @pytest.mark.model
 def test_loading_peaks_little_above_the_weights(smollm2: LanguageModel) -> None:
     program = (
-        "import resource, torch, transformers.models.llama.modeling_llama as m\n"
+        f"{PEAK}\n"
+        "import torch, transformers.models.llama.modeling_llama as m\n"
         "from answerable.subjects.language_model import load\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
         "before = peak()\n"
         f"model = load({SMOLLM2!r}).model\n"
         "sum(float(one.sum()) for one in model.parameters())\n"  # every page is read
