@@ -17,13 +17,12 @@ No other module names numba's cache or threads. What is guarded against:
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import pickletools
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,30 +95,6 @@ def in_threads(work: Callable[[Any], Outcome], items: Any, threads: int) -> list
         return [work(run) for run in runs]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, runs))
-
-
-def fan_out(work: Callable[[Item], Outcome], items: Iterable[Item], workers: int) -> Iterator[Outcome]:
-    """Call ``work`` on every item, the first one here, so that its kernels are compiled and kept, the rest elsewhere.
-
-    Parameters
-    ----------
-    work : a picklable function
-    items : its arguments
-    workers : fresh processes; 1 stays in this one
-
-    Yields
-    ------
-    outcomes in the order of ``items``
-    """
-    remaining = iter(items)
-    for item in itertools.islice(remaining, 1):
-        yield work(item)
-    if workers == 1:
-        yield from map(work, remaining)
-        return
-    from joblib import Parallel, delayed  # loky workers: started afresh, never forked
-
-    yield from Parallel(n_jobs=workers, return_as="generator")(delayed(work)(item) for item in remaining)
 
 
 _checked: dict[Path, Path | None] = {}

@@ -141,14 +141,3 @@ def test_an_error_in_a_thread_is_raised_here() -> None:
 
     with pytest.raises(ValueError, match="not 0"):
         compiled.in_threads(refuse, list(range(100)), 2)
-
-
-def test_fanning_out_begins_here() -> None:
-    where = list(compiled.fan_out(process_of, range(5), workers=2))
-    assert where[0] == os.getpid()
-    assert os.getpid() not in where[1:]
-    assert set(compiled.fan_out(process_of, range(3), workers=1)) == {os.getpid()}
-
-
-def process_of(_: int) -> int:
-    return os.getpid()
