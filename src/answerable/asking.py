@@ -130,7 +130,7 @@ def answer_to(question: Question, settings: Settings) -> Answer:
     store = settings.store if provenance is not None else None
     if store is not None and provenance is not None and not settings.fresh and (kept := store.get(provenance.key)):
         store.serve(kept)
-        return _marked_as_stored(kept)
+        return replace(kept, from_store=True)
     return _computed(question, settings, store, provenance)
 
 
@@ -226,11 +226,6 @@ def _unkeyed(question: Question, settings: Settings) -> Provenance:
         threads=settings.threads,
         device=settings.device,
     )
-
-
-def _marked_as_stored(answer: Answer) -> Answer:
-    object.__setattr__(answer, "from_store", True)
-    return answer
 
 
 def _texts(value: Any, folder: Path | None, *, where: str) -> Any:

@@ -95,16 +95,6 @@ def write_folder(target: Path, files: Mapping[str, bytes], *, replace: bool = Tr
             shutil.rmtree(beside, ignore_errors=True)
 
 
-def append_line(target: Path, line: bytes) -> None:
-    """Append one line; on a local disk a single write in append mode is not interleaved with another process's."""
-    with failing_in_one_line(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        step()
-        with target.open("ab", buffering=0) as file:
-            file.write(line + b"\n")
-        step()
-
-
 def sweep(folder: Path) -> None:
     """Remove what killed writers left in ``folder``, once it is old enough to belong to nobody."""
     now = time.time()

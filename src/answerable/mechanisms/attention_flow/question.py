@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from answerable.run import Run
 
-MOST_DRAWN = 60  # tokens of a text that are drawn one by one
-
 TOKENS = {
     "text": "number of the text, from 1",
     "position": "position of the input token, from 0",
@@ -147,7 +145,7 @@ class AttentionFlow(Question):
     def _units(self, run: Run) -> list[dict[str, Any]]:
         """The flows of each text, or of the one set of arrays."""
         if self.attentions is not None:
-            return run.each(self._flows_of_arrays, [self.attentions], "attention flow")
+            return run.each(lambda arrays: self._flows_of_arrays(arrays, run), [self.attentions], "attention flow")
         texts = [self.text] if isinstance(self.text, str) else list(self.text or [])
         return run.each(lambda text: self._flows_of_text(text, run), texts, "attention flow")
 
@@ -161,18 +159,14 @@ class AttentionFlow(Question):
             refuse_large(len(self.layers or range(layer_count(model))), len(tokenise(model, text).ids))
         heads = self.only_heads if self.only_heads is not None else self.heads
         found = attention_patterns(model, text, heads=heads, layers=self.layers)
-        unit = self._flows(
-            found.patterns,
-            list(found.texts),
-            layers=None,
-            heads="mean",
-            normalise=self.normalise or self.heads == "max",
-        )
+        normalise = self.normalise or self.heads == "max"
+        texts = list(found.texts)
+        unit = self._flows(found.patterns, texts, layers=None, heads="mean", normalise=normalise, run=run)
         if self.layers is not None:  # only these were captured
             unit["layers"] = list(self.layers)
         return unit
 
-    def _flows_of_arrays(self, arrays: Any) -> dict[str, Any]:
+    def _flows_of_arrays(self, arrays: Any, run: Run) -> dict[str, Any]:
         from answerable.subjects import read_arrays
 
         given = read_arrays(arrays)
@@ -183,10 +177,10 @@ class AttentionFlow(Question):
             where, mend = "attentions, tokens", "give one for each position"
             raise BadInput(f"{len(tokens)} tokens are named, the patterns have {n_tokens}", where=where, mend=mend)
         heads: Any = self.only_heads if self.only_heads is not None else self.heads
-        return self._flows(patterns, tokens, layers=self.layers, heads=heads, normalise=self.normalise)
+        return self._flows(patterns, tokens, layers=self.layers, heads=heads, normalise=self.normalise, run=run)
 
     def _flows(
-        self, patterns: Any, tokens: list[str], *, layers: Sequence[int] | None, heads: Any, normalise: bool
+        self, patterns: Any, tokens: list[str], *, layers: Sequence[int] | None, heads: Any, normalise: bool, run: Run
     ) -> dict[str, Any]:
         from .solver import attention_flow
         from .target import position_of
@@ -203,6 +197,7 @@ class AttentionFlow(Question):
             retain=self.retain,
             threshold=self.threshold,
             allow_large=self.allow_large,
+            threads=run.workers,
         )
         focus = _focus(found)
         return {
