@@ -116,8 +116,8 @@ def _move_in(beside: Path, target: Path, *, replace: bool) -> bool:
             beside.rename(target)
             step()
             return True
-        except OSError:
-            if not target.exists():
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             if not replace:
                 return False

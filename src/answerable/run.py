@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from answerable import atomic, places, terminal
-from answerable.errors import BadInput
+from answerable.errors import BadInput, CannotWrite
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,10 @@ class Run:
         with terminal.progress(label, len(items), done=len(results)) as advance:
             for i, result in compute(todo):
                 if folder is not None:
-                    atomic.write_bytes(folder / f"{i}.npz", _unit_bytes(result))
+                    # A unit that is not kept is only computed again: the disk may be full, or another process may
+                    # have answered the same question and taken the folder away.
+                    with contextlib.suppress(CannotWrite):
+                        atomic.write_bytes(folder / f"{i}.npz", _unit_bytes(result))
                 results[i] = result
                 advance()
         return [results[i] for i in range(len(items))]

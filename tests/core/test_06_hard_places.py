@@ -2,13 +2,16 @@
 
 import concurrent.futures
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from answerable import atomic
 from answerable.asking import ask
+from answerable.run import Run
 from answerable.store import Store
 from tests.core.conftest import Command
 
@@ -31,6 +34,31 @@ for i in range(50): Store({str(tmp_path)!r}).note("failed", str(i), "q", None, "
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert len(Store(tmp_path).journal()) == 150
+
+
+def test_writers_of_one_folder_give_way_to_each_other(tmp_path: Path) -> None:
+    contents = [{"a": bytes([i]), "inside/b": bytes([i])} for i in range(8)]
+
+    def write(files: dict[str, bytes]) -> None:
+        for _ in range(40):
+            atomic.write_folder(tmp_path / "folder", files)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(write, files) for files in contents]:
+            done.result()
+    assert {name: (tmp_path / "folder" / name).read_bytes() for name in contents[0]} in contents
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_work_goes_on_when_its_units_cannot_be_kept(tmp_path: Path) -> None:
+    units = tmp_path / "units"
+
+    def double(number: int) -> int:
+        shutil.rmtree(units, ignore_errors=True)  # as another process does that has answered the same question
+        units.write_text("no folder")
+        return 2 * number
+
+    assert Run(checkpoints=units).each(double, [1, 2, 3], "doubling") == [2, 4, 6]
 
 
 @pytest.mark.parametrize("place", ["/proc/answerable", "/dev/null/store"])
