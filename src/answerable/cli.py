@@ -557,8 +557,8 @@ def _show_result(result: Any) -> None:
         for expected, outcome in zip(one.ask.expect, one.outcomes, strict=True):
             lenient = " (warns only)" if expected.severity == "warn" and outcome.word != "held" else ""
             rows.append(["", outcome.word + lenient, expected.words or expected.expectation.text])
-            if outcome.word != "held" and outcome.reason:
-                rows.append(["", "", f"  {outcome.reason}"])
+            if outcome.word != "held":
+                rows += [["", "", f"  {said}"] for said in (outcome.reason, expected.why) if said]
     terminal.show_table(["ask", "", result.dossier.title], rows)
     if result.multiplicity:
         terminal.show(f"\n{result.multiplicity}")

@@ -37,6 +37,7 @@ def _suite(one: Asked, result: Result) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=_text(one.ask.name), time=f"{seconds:.3f}")
     judged = list(zip(one.ask.expect, one.outcomes, strict=True))
     for expected, outcome in judged:
+        reason = f"{outcome.reason}. {expected.why}" if expected.why else outcome.reason
         case = ElementTree.SubElement(
             suite,
             "testcase",
@@ -45,10 +46,10 @@ def _suite(one: Asked, result: Result) -> ElementTree.Element:
             time="0.000",
         )
         if outcome.word == "not run":
-            ElementTree.SubElement(case, "error", message=_text(outcome.reason), type="not run")
+            ElementTree.SubElement(case, "error", message=_text(reason), type="not run")
         elif outcome.word != "held":
             kind = "failure" if result.counts_against(expected, outcome) else "skipped"
-            found = ElementTree.SubElement(case, kind, message=_text(f"{outcome.word}: {outcome.reason}"))
+            found = ElementTree.SubElement(case, kind, message=_text(f"{outcome.word}: {reason}"))
             if kind == "failure":  # the schema allows a type here, none on what was skipped
                 found.set("type", outcome.word)
     if not judged and one.error:

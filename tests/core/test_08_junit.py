@@ -23,7 +23,7 @@ undecided = "warn"
 question = "trivial/mean"
 name = "mean]]>"
 numbers = [1, 2, 6]
-expect = ["metrics.mean == 3", "metrics.mean > 4", "metrics.meen > 4"]
+expect = ["metrics.mean == 3", { that = "metrics.mean > 4", why = "the rule asks for it" }, "metrics.meen > 4"]
 [[ask]]
 question = "trivial/luck"
 seed = 1
@@ -51,6 +51,7 @@ def test_failures_errors_and_warnings_are_told_apart(tmp_path: Path, command: Co
     assert first.get("name") == "mean]]>"
     assert [[child.tag for child in case] for case in first] == [[], ["failure"], ["error"]]
     assert [[child.tag for child in case] for case in second] == [["skipped"]]
+    assert (first[1][0].get("message") or "").endswith(". the rule asks for it")
     assert "this unit fails" in (third[0][0].get("message") or "")
 
 

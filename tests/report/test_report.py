@@ -118,6 +118,9 @@ def test_the_whole_list_of_asks_is_shown_worst_first(page: str) -> None:
     lead = re.findall(r'<li><span class="v (\w+)">', page)
     assert lead == ["failed", "notrun", "undecided", "held"]
     assert "there is no model in models/judge; name a folder with weights" in page
+    todo = re.findall(r'<span class="todo">([^<]*)</span>', page)
+    assert todo[0].startswith("Applicants whom region decides is 0.421")
+    assert "wholly above 0.1. Region stands in for ancestry here. Refit without region" in todo[0]
     assert page.count('<article class="answer"') == 4
     assert page.count('scope="rowgroup"') == 4
 

@@ -591,7 +591,8 @@ def _lead(entries: Sequence[Entry]) -> tuple[list[tuple[Verdict, Entry, str, str
     for entry in ordered:
         verdict = entry.verdict or Verdict("answered", "")
         text = entry.summary or entry.words or entry.question
-        todo = entry.error or (entry.why.mend if entry.why and verdict.tone in _TO_MEND else "")
+        why = entry.why if verdict.tone in _TO_MEND else None
+        todo = entry.error or (f"{why.text} {why.mend}".strip() if why else "")
         lead.append((verdict, entry, shown(text, 300), todo))
     return lead, len(entries) - len(ordered)
 
