@@ -15,6 +15,7 @@ SUBJECTS = {
     "language_model": "answerable.subjects.language_model",
     "table": "answerable.subjects.table",
     "additive_model": "answerable.subjects.additive_model",
+    "causal_graph": "answerable.subjects.causal_graph",
     "arrays": "answerable.subjects.arrays",
     "texts": "answerable.subjects.texts",
 }
