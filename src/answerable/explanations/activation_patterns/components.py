@@ -27,15 +27,19 @@ class Components(NamedTuple):
     terms : features of each component, from 0
     scores : from rows to the model's own (N,) score, where it is at hand
     intercept : what the components lack of the score
+    n_classes : of the model, 2 where it gives one score
     """
 
     of: Callable[[Any], Floats]
     terms: list[Term]
     scores: Callable[[Any], Floats] | None
     intercept: float
+    n_classes: int = 2
 
 
-def components_of(model: Any, n_features: int, *, rows: Any = None, pairs: bool = True) -> Components:
+def components_of(
+    model: Any, n_features: int, *, rows: Any = None, pairs: bool = True, positive: Any = None
+) -> Components:
     """The components of a fitted model.
 
     Parameters
@@ -44,8 +48,14 @@ def components_of(model: Any, n_features: int, *, rows: Any = None, pairs: bool 
         ``terms_``, a callable from rows to component values of one feature each, or whatever
         :func:`answerable.subjects.additive_model.load` reads (EBM, pyGAM, scikit-learn pipeline, scorecard, a file)
     n_features : columns of the rows
-    rows : the rows the model was fitted on, for scikit-learn models
+    rows : the rows the model was fitted on, for scikit-learn models; the columns of a dataframe are matched with the
+        model's features by name
     pairs : keep the model's pair terms
+    positive : the class whose scores are taken apart, for a model of more than two
+
+    Raises
+    ------
+    BadInput : a model of more than two classes, and ``positive`` is none of them
     """
     singles: list[Term] = [(j,) for j in range(n_features)]
     if model is None:
@@ -54,24 +64,73 @@ def components_of(model: Any, n_features: int, *, rows: Any = None, pairs: bool 
         return Components(model.components, list(model.terms_), model.decision_function, float(model.intercept_))
     if callable(model) and not hasattr(model, "predict"):
         return Components(model, singles, None, 0.0)
-    return _of_additive_model(model, rows, pairs)
+    return _of_additive_model(model, rows, pairs, positive)
 
 
-def _of_additive_model(model: Any, rows: Any, pairs: bool) -> Components:
+def _of_additive_model(model: Any, rows: Any, pairs: bool, positive: Any) -> Components:
     from answerable.subjects.additive_model import load
 
     found = load(model, rows)
-    if found.n_outputs > 1:
-        raise BadInput(
-            f"the model has {found.n_outputs} classes", where=found.source, mend="make it one class against the rest"
-        )
-    kept = found.pairs if pairs else ()
-    terms: list[Term] = [(j,) for j in range(len(found.features))] + [
-        (int(pair.first), int(pair.second)) for pair in kept
-    ]
+    output = _output(found.classes, found.n_outputs, positive, found.source)
+    kept = tuple(found.pairs) if pairs else ()
+    places = _places(found.names, rows)
+    terms: list[Term] = [(place,) for place in places] + [(places[pair.first], places[pair.second]) for pair in kept]
+    scores = None if found.original is None or not pairs else _Scores(found, output)
+    intercept = float(found.intercept[output])
+    return Components(_Values(found, kept, output), terms, scores, intercept, max(2, found.n_outputs))
 
-    scores = None if found.original is None or not pairs else _Scores(found)
-    return Components(_Values(found, tuple(kept)), terms, scores, float(found.intercept[0]))
+
+def _output(classes: Sequence[str], n_outputs: int, positive: Any, source: str) -> int:
+    """Number of the score that is taken apart."""
+    if n_outputs == 1:
+        return 0
+    if positive is None or str(positive) not in classes:
+        raise BadInput(
+            f"the model has {n_outputs} classes",
+            where=source,
+            mend=f"set one against the rest: positive = one of {', '.join(classes[:8])}",
+        )
+    return list(classes).index(str(positive))
+
+
+def _places(names: Sequence[str], rows: Any) -> list[int]:
+    """The column of each feature: by name in a dataframe that has them all, else by place."""
+    columns = [str(name) for name in getattr(rows, "columns", ())]
+    if columns and set(names) <= set(columns):
+        return [columns.index(name) for name in names]
+    return list(range(len(names)))
+
+
+def names_of(model: Any, rows: Any) -> list[str]:
+    """What the model calls its features; empty if it gives them no names that a table could have.
+
+    Parameters
+    ----------
+    model : as for :func:`components_of`
+    rows : a dataframe
+    """
+    if model is None or hasattr(model, "terms_") or (callable(model) and not hasattr(model, "predict")):
+        return []
+    from answerable.subjects.additive_model import load
+
+    names = load(model, rows).names
+    return list(names) if set(names) <= set(rows.columns) else []
+
+
+def with_codes(rows: Any) -> Any:
+    """A dataframe with its columns of words as codes 1, 2, ... in alphabetical order; anything else as it is."""
+    if not hasattr(rows, "columns"):
+        return rows
+    import polars as pl
+
+    from answerable.subjects.table import as_table
+
+    frame = as_table(rows)
+    words = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == pl.Boolean)]
+    if not words:
+        return rows
+    codes = (pl.col(name).cast(pl.String).rank("dense").cast(pl.Float64) for name in words)
+    return frame.with_columns(*codes).to_pandas()
 
 
 @dataclass(frozen=True)
@@ -80,13 +139,12 @@ class _Values:
 
     model: Any
     pairs: tuple[Any, ...]
+    output: int
 
     def __call__(self, X: Any) -> Floats:
         encoded = self.model.encode(X, inside=False)
-        singles = self.model.contributions(encoded)[:, :, 0]
-        return np.hstack(
-            [singles, *(np.asarray(pair(encoded)).reshape(len(encoded), -1)[:, :1] for pair in self.pairs)]
-        )
+        singles = self.model.contributions(encoded)[:, :, self.output]
+        return np.hstack([singles, *(np.asarray(pair(encoded))[:, [self.output]] for pair in self.pairs)])
 
 
 @dataclass(frozen=True)
@@ -94,9 +152,11 @@ class _Scores:
     """The original model's own scores."""
 
     model: Any
+    output: int
 
     def __call__(self, X: Any) -> Floats:
-        return np.asarray(self.model.original(X), dtype=np.float64).ravel()
+        scores = np.asarray(self.model.original(X), dtype=np.float64)
+        return scores.reshape(len(scores), -1)[:, self.output]
 
 
 def check_components(values: Floats, intercept: float, scores: Floats) -> None:

@@ -32,7 +32,7 @@ class SplineGAM(BaseEstimator):
         self.ridge = ridge
         self.link = link
 
-    def fit(self, X: Floats, y: Floats) -> SplineGAM:
+    def fit(self, X: Any, y: Floats) -> SplineGAM:
         """Fit all curves together.
 
         Parameters
@@ -40,6 +40,7 @@ class SplineGAM(BaseEstimator):
         X : (n_samples, n_features) float64
         y : (n_samples,) 0 and 1, or numbers for the identity link
         """
+        X = np.asarray(X, dtype=np.float64)
         self.bases_ = [self._basis(X[:, j]) for j in range(X.shape[1])]
         parts = [_expanded(basis, X[:, j]) for j, basis in enumerate(self.bases_)]
         refit = multivariate_refit(np.hstack(parts), y, link=self.link, ridge=self.ridge)

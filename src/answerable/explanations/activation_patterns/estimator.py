@@ -17,7 +17,7 @@ from answerable.errors import BadInput
 from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
 
 from .aggregation import Rule, input_importance
-from .components import Components, check_components, components_of, warn_of_unpurified_pairs
+from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes
 from .logistic import Link, multivariate_refit, univariate_slopes
 from .solver import (
     Scale,
@@ -176,7 +176,8 @@ class _Pattern(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        polars frame with x, model and pattern, both centred on the mean of ``X``, sorted by x
+        polars frame with x (a code, for a column of words), model and pattern, both centred on the mean of ``X``,
+        sorted by x
         """
         import polars as pl
 
@@ -185,7 +186,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
         number = self.terms_.index((j,))
         values, s = self.component_values(X)[:, number], self.scores_
         model = s.weight[number] * (values - values.mean())
-        column = np.asarray(X, dtype=np.float64)[:, j]
+        column = np.asarray(with_codes(X), dtype=np.float64)[:, j]
         return pl.DataFrame({"x": column, "model": model, "pattern": s.slope[number] * model}).sort("x")
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -250,6 +251,7 @@ class PatternGAM(_Pattern):
     input_importance_ : (n_features,) product aggregated to features, summing to 1
     terms_, term_names_ : features and name of each term
     auroc_ : AUROC of the refit on the rows given, with interval
+    n_model_classes_ : classes of the model; of more than two, ``positive`` is set against the rest
     """
 
     def __init__(
@@ -291,20 +293,29 @@ class PatternGAM(_Pattern):
         sample_weight : (n_samples,) weights >= 0, carried through every mean and covariance
         """
         given = X
-        X, y = validate_data(self, X, y, dtype=np.float64 if self.model is None else "numeric")
+        X, y = validate_data(self, self._coded(X), y, dtype=np.float64 if self.model is None else "numeric")
         weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
-        self._components: Components = components_of(self.model, X.shape[1], rows=given, pairs=self.pairs)
+        self._components: Components = components_of(
+            self.model, X.shape[1], rows=given, pairs=self.pairs, positive=self.positive
+        )
         values = self.component_values(given, checked=X)
         if self._components.scores is not None:
             check_components(values, self._components.intercept, np.asarray(self._components.scores(given)))
-        terms = self._components.terms
+        self.n_model_classes_, terms = self._components.n_classes, self._components.terms
         self._settle(X, self._target(y), values, terms, weights)
         self.warnings_ = warn_of_unpurified_pairs(X, values, terms, self.term_names_)
         return self
 
+    def _coded(self, X: Any) -> Any:
+        """Rows that can be checked as numbers; the model itself gets its words as they stand."""
+        return X if self.model is None else with_codes(X)
+
     def component_values(self, X: Any, checked: Any = None) -> Floats:
+        """(n_samples, n_terms) component values of the model at rows."""
         if checked is None:
-            checked = validate_data(self, X, reset=False, dtype=np.float64 if self.model is None else "numeric")
+            checked = validate_data(
+                self, self._coded(X), reset=False, dtype=np.float64 if self.model is None else "numeric"
+            )
         values = np.asarray(self._components.of(checked if self.model is None else X), dtype=np.float64)
         if values.shape != (len(checked), len(self._components.terms)):
             raise BadTable(

@@ -143,7 +143,7 @@ def curves(points: pl.DataFrame, width: int) -> Any:
 
     Parameters
     ----------
-    points : feature, x, model, pattern, rows (share of the rows about x)
+    points : feature, x, word (null for numbers), model, pattern, rows (share of the rows about x)
     width : px of the whole figure
     """
     names = points["feature"].unique(maintain_order=True).to_list()
@@ -177,19 +177,38 @@ def curves(points: pl.DataFrame, width: int) -> Any:
 
 
 def _curve_panel(points: pl.DataFrame, name: str, width: int, y_scale: alt.Scale, foot: float) -> Any:
-    data = alt.InlineData(values=points.select("x", "model", "pattern", "rows").to_dicts())
-    chart = alt.Chart(data)
-    x = alt.X("x:Q", title=_short(name), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=4))
+    """Both curves over numbers, or both levels of each word."""
+    rows = points.select("x", "word", "model", "pattern", "rows").to_dicts()
+    words = _distinct([_short(row["word"]) for row in rows]) if rows[0]["word"] is not None else []
+    for row, word in zip(rows, words, strict=False):
+        row["word"] = word
+    chart = alt.Chart(alt.InlineData(values=rows))
+    x: Any = (
+        alt.X(
+            "word:N", title=_short(name), sort=None,
+            scale=alt.Scale(type="point", domain=words, padding=0.5),
+            axis=alt.Axis(labelAngle=-30, labelLimit=90, grid=False),
+        )
+        if words
+        else alt.X("x:Q", title=_short(name), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=4))
+    )  # fmt: skip
     title = "Log-odds"
-    y = alt.Y("model:Q", title=title, scale=y_scale, axis=alt.Axis(tickCount=4))
     strip = chart.mark_tick(style=style("baseline-bar"), thickness=2, height=8).encode(
         x=x, y=alt.datum(foot), opacity=alt.Opacity("rows:Q", scale=alt.Scale(range=[0.08, 1]), legend=None)
     )
-    model = chart.mark_line(style=style("baseline"), strokeWidth=2).encode(x=x, y=y)
-    pattern = chart.mark_line(style=style("ours"), strokeWidth=2.5).encode(
-        x=x, y=alt.Y("pattern:Q", title=title, scale=y_scale)
-    )
-    return alt.layer(strip, model, pattern).properties(width=width, height=150)
+    y = alt.Y("model:Q", title=title, scale=y_scale, axis=alt.Axis(tickCount=4))
+    below = alt.Y("pattern:Q", title=title, scale=y_scale)
+    if words:
+        lines = [
+            chart.mark_point(style=style("estimate-baseline"), size=45).encode(x=x, y=y),
+            chart.mark_point(style=style("estimate"), size=45).encode(x=x, y=below),
+        ]
+    else:
+        lines = [
+            chart.mark_line(style=style("baseline"), strokeWidth=2).encode(x=x, y=y),
+            chart.mark_line(style=style("ours"), strokeWidth=2.5).encode(x=x, y=below),
+        ]
+    return alt.layer(strip, *lines).properties(width=width, height=150)
 
 
 def pixel_map(pixels: pl.DataFrame, width: int) -> Any:
@@ -242,7 +261,9 @@ def _pixel_axis() -> alt.Axis:
 def _largest(terms: pl.DataFrame) -> tuple[list[dict[str, Any]], str]:
     """Terms in the order of the model's spread, and a sentence where some are left out."""
     ordered = terms.sort("sd_model", descending=True)
-    rows = [row | {"label": _short(row["term"])} for row in ordered.head(MOST_TERMS).iter_rows(named=True)]
+    rows = ordered.head(MOST_TERMS).to_dicts()
+    for row, label in zip(rows, _distinct([_short(row["term"]) for row in rows]), strict=True):
+        row["label"] = label
     left = terms.height - len(rows)
     return rows, f" Of {terms.height} terms the {MOST_TERMS} the model uses most." if left else ""
 
@@ -261,6 +282,14 @@ def _term_axis(rows: list[dict[str, Any]]) -> alt.Y:
 def _short(name: str) -> str:
     visible = "".join(sign if sign.isprintable() else "�" for sign in str(name))
     return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "…"
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Labels that became equal when they were shortened get a number: two rows must not lie on each other."""
+    return [
+        label if label not in labels[:place] else f"{label} ({labels[:place].count(label) + 1})"
+        for place, label in enumerate(labels)
+    ]
 
 
 def _spread(column: pl.Series) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
 from answerable.answer import Answer, Figure, Metric, Table, Verdict
-from answerable.errors import BadInput, unknown
+from answerable.errors import BadInput
 from answerable.question import Field, Question, Subject
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from answerable.run import Run
 
+    from .cases import Cases
     from .estimator import PatternGAM, PatternQLR
 
 MOST_CURVES = 6
@@ -54,7 +55,8 @@ FEATURES = {
 }
 POINTS = {
     "feature": "the input feature",
-    "x": "its value",
+    "x": "its value; a code, for a column of words",
+    "word": "the word of a column of words, null for numbers",
     "model": "the model's curve about its mean [log-odds]",
     "pattern": "the pattern curve about its mean [log-odds]",
     "rows": "share of the rows about this value [1]",
@@ -66,17 +68,6 @@ PIXELS = {
     "importance_model": "baseline: deviation of the model's curves, aggregated to pixels [1]",
     "truth": "whether the pixel carries the class",
 }
-
-
-class _Given(NamedTuple):
-    """Rows that the curves are judged on, and the rows they were fitted on."""
-
-    X: np.ndarray
-    y: np.ndarray
-    names: list[str]
-    coded: list[str]  # columns of words, now codes
-    truth: np.ndarray | None
-    planted: np.ndarray | None
 
 
 class ActivationPatterns(Question):
@@ -96,7 +87,9 @@ class ActivationPatterns(Question):
     )
     target: str = Field("", max_length=200, description="column of the label (two values) or of the numeric target")
     positive: str = Field("", max_length=200, description="the label set against all others; the larger one if empty")
-    features: list[str] | None = Field(None, min_length=1, description="columns used; all others by default")
+    features: list[str] | None = Field(
+        None, min_length=1, description="columns used; by default those that the model names, or all but the target"
+    )
     recipe: Literal["none", "compas"] = Field(
         "none", description="how rows are prepared: as they stand, or as ProPublica's analysis of COMPAS did"
     )
@@ -138,7 +131,7 @@ class ActivationPatterns(Question):
 
     def answer(self, run: Run) -> Answer:
         """Fit what is missing, judge every term on rows the curves were not fitted on, and word it."""
-        given = self._given(run)
+        given = self._cases(run)
         run.status("activation patterns")
         found, judged, notes = self._judged(given, run)
         tables = self._tables(found, judged, given)
@@ -152,59 +145,20 @@ class ActivationPatterns(Question):
             void=_void(found),
         )
 
-    def _given(self, run: Run) -> _Given:
-        if self.replica is not None:
-            from .replicas import make_replica
+    def _cases(self, run: Run) -> Cases:
+        from .cases import replicated, tabulated
 
+        if self.replica is not None:
             seed = int(run.rng("replica").integers(2**31))
-            made = make_replica(
+            return replicated(
                 self.replica, n=self.rows, seed=seed, background=self.background, distractor=self.distractor
             )
-            planted = made.suppressors if made.suppressors.any() else None
-            return _Given(made.X, made.y, made.names, [], made.truth, planted)
-        return self._from_table()
+        return tabulated(
+            self.table, target=self.target, positive=self.positive, features=self.features, recipe=self.recipe,
+            numeric=self.link == "identity", model=self.model,
+        )  # fmt: skip
 
-    def _from_table(self) -> _Given:
-        import numpy as np
-
-        from answerable.subjects import read_table
-
-        frame, target = read_table(self.table, repeated=self.recipe == "compas"), self.target
-        where = str(self.table) if isinstance(self.table, str) else "table"
-        if self.recipe == "compas":
-            from .replicas import compas_rows
-
-            frame, target = compas_rows(frame), target or "two_year_recid"
-        names = self.features or [name for name in frame.columns if name != target]
-        for name in (*names, target):
-            if name not in frame.columns:
-                raise unknown("column", name, frame.columns, where=where)
-        if target in names:
-            raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
-        columns = [_numbers(frame[name], where) for name in names]
-        coded = [name for name in names if not frame[name].dtype.is_numeric() and frame[name].n_unique() > 2]
-        return _Given(np.column_stack(columns), self._label(frame[target], where), list(names), coded, None, None)
-
-    def _label(self, column: pl.Series, where: str) -> np.ndarray:
-        import numpy as np
-
-        where = f"{where}, column {column.name}"
-        if column.null_count():
-            row = int(np.argmax(column.is_null().to_numpy()))
-            raise BadInput("the target is missing", where=f"{where}, row {row + 1}", mend="drop the row")
-        if self.link == "identity":
-            return _numbers(column, where)
-        words = column.cast(str).to_numpy()
-        labels = sorted(set(words.tolist()), key=_as_number)
-        if len(labels) < 2:
-            raise BadInput(f"every label is {labels[0]!r}", where=where, mend="both classes are needed")
-        positive = self.positive or (labels[-1] if len(labels) == 2 else "")
-        if positive not in labels:
-            what = f"there are {len(labels)} labels" if not positive else f"no label is {positive!r}"
-            raise BadInput(what, where=where, mend=f"set positive to one of {', '.join(labels[:8])}")
-        return np.asarray(words == positive, dtype=np.float64)
-
-    def _judged(self, given: _Given, run: Run) -> tuple[PatternGAM | PatternQLR, np.ndarray, list[str]]:
+    def _judged(self, given: Cases, run: Run) -> tuple[PatternGAM | PatternQLR, np.ndarray, list[str]]:
         """The fitted pattern, the rows it was judged on, and what was warned of."""
         import numpy as np
 
@@ -229,21 +183,14 @@ class ActivationPatterns(Question):
             found: PatternGAM | PatternQLR = PatternQLR(**options)
         else:
             model = self.model if self.model is not None else self._fitted(given, fitted, run)
-            found = PatternGAM(model, **options)
+            found = PatternGAM(model, positive=given.positive or None, **options)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            rows: Any = given.X[judged]
-            if self.model is not None:
-                rows = _as_frame(rows, given.names)
-            found.fit(rows, given.y[judged])
-        found.feature_names_ = given.names
-        from .estimator import term_name
-
-        found.term_names_ = [term_name(term, given.names) for term in found.terms_]
+            found.fit(given.rows(judged, words=self.model is not None), given.labels[judged])
         notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
         return found, judged, [note for note in notes if note.startswith(("term ", "Pair "))]
 
-    def _n_boot(self, given: _Given) -> int:
+    def _n_boot(self, given: Cases) -> int:
         """Resamples; none for a quadratic model of so many terms that a refit takes seconds."""
         return (
             0
@@ -251,22 +198,22 @@ class ActivationPatterns(Question):
             else self.resamples
         )
 
-    def _fitted(self, given: _Given, rows: np.ndarray, run: Run) -> Any:
+    def _fitted(self, given: Cases, rows: np.ndarray, run: Run) -> Any:
         if self.curves == "linear":
             return None
         if self.curves == "splines":
             from .curves import SplineGAM
 
-            return SplineGAM(link=self.link).fit(given.X[rows], given.y[rows])
+            return SplineGAM(link=self.link).fit(given.rows(rows), given.y[rows])
         if self.link == "identity":
             raise BadInput("neural additive models are fitted for labels", where="curves", mend="choose splines")
         from .nam import NAMEnsemble
 
         seed = int(run.rng("nam").integers(2**31))
         ensemble = NAMEnsemble(n_learners=self.learners, epochs=self.epochs, random_state=seed)
-        return ensemble.fit(given.X[rows], given.y[rows])
+        return ensemble.fit(given.rows(rows), given.y[rows])
 
-    def _tables(self, found: Any, judged: np.ndarray, given: _Given) -> dict[str, Table]:
+    def _tables(self, found: Any, judged: np.ndarray, given: Cases) -> dict[str, Table]:
         import numpy as np
         import polars as pl
 
@@ -287,7 +234,7 @@ class ActivationPatterns(Question):
             "features": Table(features, FEATURES, title="Input features"),
         }
         if given.truth is None:
-            points = _points(found, given, judged)
+            points = _points(found, given, judged, words=self.model is not None)
             tables["curves"] = Table(points, POINTS, title="Model curves and pattern curves")
         else:
             places = np.indices(given.truth.shape).reshape(2, -1)
@@ -303,7 +250,7 @@ class ActivationPatterns(Question):
             tables["pixels"] = Table(pixels, PIXELS, title="Pixels")
         return tables
 
-    def _metrics(self, found: Any, tables: dict[str, Table], given: _Given) -> dict[str, Metric]:
+    def _metrics(self, found: Any, tables: dict[str, Table], given: Cases) -> dict[str, Metric]:
         import numpy as np
 
         frame, how = tables["terms"].frame, found.intervals_method_
@@ -356,7 +303,7 @@ class ActivationPatterns(Question):
                     metrics[key + suffix] = _of_map(score, values, given.truth, role, label)
         return metrics
 
-    def _limits(self, found: Any, given: _Given, notes: list[str]) -> list[str]:
+    def _limits(self, found: Any, given: Cases, notes: list[str]) -> list[str]:
         limits = [
             "A link with the target is not a cause of it; terms are judged one by one: two alike both count.",
             "A feature that tells the classes apart only by its spread counts as not informative.",
@@ -378,7 +325,10 @@ class ActivationPatterns(Question):
             limits.append(
                 "With a ridge the covariances of a term with prediction and with label differ: slopes are drawn to 0."
             )
-        if given.coded:
+        n_classes = getattr(found, "n_model_classes_", 2)
+        if n_classes > 2:
+            limits.append(f"The model has {n_classes} classes: {given.positive[:40]} is set against the rest.")
+        if given.coded and self.model is None:
             limits.append(f"Words were coded in alphabetical order: {', '.join(given.coded)[:150]}.")
         if self.recipe == "compas":
             limits.append("Race is coded 1 to 6 in alphabetical order: its curve is over codes.")
@@ -393,50 +343,19 @@ def _of_map(score: Any, values: np.ndarray, truth: np.ndarray, role: Any, label:
     return Metric(score(values, truth), kind="exact", method="of this map", role=role, label=label)
 
 
-def _numbers(column: pl.Series, where: str) -> np.ndarray:
-    """A column as numbers; words are coded 1, 2, ... in alphabetical order."""
-    import numpy as np
-    import polars as pl
-
-    where = f"{where}, column {column.name}"
-    if column.dtype == pl.Boolean or column.dtype.is_numeric():
-        numbers = column.cast(pl.Float64).to_numpy()
-    else:
-        numbers = column.cast(pl.String).rank("dense").cast(pl.Float64).to_numpy()
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        raise BadInput("the entry is missing", where=f"{where}, row {int(np.argmax(bad)) + 1}", mend="drop the row")
-    return numbers
-
-
-def _as_number(label: str) -> tuple[float, str]:
-    try:
-        return float(label), label
-    except ValueError:
-        return float("inf"), label
-
-
-def _as_frame(rows: np.ndarray, names: list[str]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=names)
-
-
-def _points(found: Any, given: _Given, judged: np.ndarray) -> pl.DataFrame:
+def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.DataFrame:
     """Curves of the features that the model uses most, at a few values each."""
     import numpy as np
     import polars as pl
 
     own = [(number, term[0]) for number, term in enumerate(found.terms_) if len(term) == 1]
     chosen = sorted(own, key=lambda pair: -found.scores_.sd_model[pair[0]])[:MOST_CURVES]
-    X = given.X[judged]
-    rows: Any = _as_frame(X, given.names) if found.__class__.__name__ == "PatternGAM" and _wants_names(found) else X
-    values = found.component_values(rows)
+    X, values = given.X[judged], found.component_values(given.rows(judged, words=words))
     parts = []
     for number, j in chosen:
         curve = found.scores_.weight[number] * (values[:, number] - values[:, number].mean())
         at, first, counts = np.unique(X[:, j], return_index=True, return_counts=True)
-        if len(at) > CURVE_POINTS:
+        if len(at) > CURVE_POINTS and given.names[j] not in given.words:
             bins = np.linspace(at[0], at[-1], CURVE_POINTS + 1)
             group = np.clip(np.digitize(at, bins) - 1, 0, CURVE_POINTS - 1)
             counts = np.bincount(group, counts, minlength=CURVE_POINTS)
@@ -447,17 +366,15 @@ def _points(found: Any, given: _Given, judged: np.ndarray) -> pl.DataFrame:
                 {
                     "feature": [given.names[j]] * len(at),
                     "x": at,
+                    "word": given.words.get(given.names[j], [None] * len(at)),
                     "model": curve[first],
                     "pattern": found.scores_.slope[number] * curve[first],
                     "rows": counts / len(X),
-                }
+                },
+                schema_overrides={"word": pl.String},
             )
         )
     return pl.concat(parts)
-
-
-def _wants_names(found: Any) -> bool:
-    return hasattr(found, "feature_names_in_")
 
 
 def _figures(tables: dict[str, Table], margin: float) -> dict[str, Figure]:

@@ -1,0 +1,160 @@
+"""The rows that are judged: from a table or made up, as numbers and as the model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from answerable.errors import BadInput, unknown
+from answerable.statistics import Bools, Floats, Ints
+
+from .replicas import Replica, compas_rows, make_replica
+from .xai_tris import Background
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Rows and their target.
+
+    Attributes
+    ----------
+    frame : one column for each feature, words as they stand
+    X : (n, n_features) float64, words as codes 1, 2, ... in alphabetical order
+    y : (n,) float64, 0 and 1, or numbers for the identity link
+    positive : the label that is 1, empty for numbers
+    words : of each column of words, what the codes stand for
+    truth : (8, 8) bool, the pixels that carry the class, None for tables that are no images
+    planted : (n_features,) which features were planted as suppressors, None where that is not known
+    """
+
+    frame: pl.DataFrame
+    X: Floats
+    y: Floats
+    positive: str = ""
+    words: Mapping[str, list[str]] = field(default_factory=dict)
+    truth: Bools | None = None
+    planted: Bools | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return self.frame.columns
+
+    @property
+    def coded(self) -> list[str]:
+        """Columns of more than two words: their codes have an order that means nothing."""
+        return [name for name, words in self.words.items() if len(words) > 2]
+
+    @property
+    def labels(self) -> Any:
+        """(n,) the target as a model knows it: the positive label's own name, or numbers."""
+        return np.where(self.y > 0.5, self.positive, f"not {self.positive}") if self.positive else self.y
+
+    def rows(self, chosen: Ints, *, words: bool = False) -> Any:
+        """Some rows as a pandas frame, with codes or with words."""
+        import pandas as pd
+
+        if words and self.words:
+            return self.frame[chosen].to_pandas()
+        return pd.DataFrame(self.X[chosen], columns=self.names)
+
+
+def replicated(replica: Replica, *, n: int, seed: int, background: Background, distractor: bool) -> Cases:
+    """A made-up table; parameters are those of :func:`make_replica`."""
+    made = make_replica(replica, n=n, seed=seed, background=background, distractor=distractor)
+    frame = pl.DataFrame(made.X, schema=made.names, orient="row")
+    return Cases(frame, made.X, made.y, "", {}, made.truth, made.suppressors if made.suppressors.any() else None)
+
+
+def tabulated(
+    table: Any, *, target: str, positive: str, features: list[str] | None, recipe: str, numeric: bool, model: Any
+) -> Cases:
+    """The cases of a table.
+
+    Parameters
+    ----------
+    table : path or dataframe
+    target : column of the target
+    positive : the label set against all others; the larger of two if empty
+    features : columns used; those that the model names, or all but the target, when left out
+    recipe : ``none``, or ``compas`` (:func:`compas_rows`)
+    numeric : whether the target is a number, not a label
+    model : the additive model that is asked about, None if one is to be fitted
+
+    Raises
+    ------
+    BadInput, UnknownName : a column that is not there, an entry that is missing, labels that are not two
+    """
+    from answerable.subjects import read_table
+
+    frame = read_table(table, repeated=recipe == "compas")
+    where = str(table) if isinstance(table, str) else "table"
+    if recipe == "compas":
+        frame, target = compas_rows(frame), target or "two_year_recid"
+    names = features or _features_of(model, frame, target)
+    for name in (*names, target):
+        if name not in frame.columns:
+            raise unknown("column", name, frame.columns, where=where)
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise BadInput("it stands twice", where=f"features, column {twice}", mend="name it once")
+    if target in names:
+        raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
+    X = np.column_stack([_numbers(frame[name], where) for name in names])
+    words = {name: sorted(frame[name].cast(pl.String).unique()) for name in names if not _is_numeric(frame[name])}
+    if numeric:
+        return Cases(frame.select(names), X, _numbers(frame[target], where), "", words)
+    y, positive = _labels(frame[target], positive, where)
+    return Cases(frame.select(names), X, y, positive, words)
+
+
+def _features_of(model: Any, frame: pl.DataFrame, target: str) -> list[str]:
+    from .components import names_of
+
+    own = names_of(model, frame) if model is not None else []
+    return own if target not in own and own else [name for name in frame.columns if name != target]
+
+
+def _is_numeric(column: pl.Series) -> bool:
+    return column.dtype == pl.Boolean or column.dtype.is_numeric()
+
+
+def _numbers(column: pl.Series, where: str) -> Floats:
+    """A column as numbers; words are coded 1, 2, ... in alphabetical order."""
+    where = f"{where}, column {column.name}"
+    if _is_numeric(column):
+        numbers = column.cast(pl.Float64).to_numpy()
+    else:
+        numbers = column.cast(pl.String).rank("dense").cast(pl.Float64).to_numpy()
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise BadInput("the entry is missing", where=f"{where}, row {int(np.argmax(bad)) + 1}", mend="drop the row")
+    return numbers
+
+
+def _labels(column: pl.Series, positive: str, where: str) -> tuple[Floats, str]:
+    """1 where the label is the positive one, and which that is."""
+    where = f"{where}, column {column.name}"
+    if column.null_count():
+        row = int(np.argmax(column.is_null().to_numpy()))
+        raise BadInput("the target is missing", where=f"{where}, row {row + 1}", mend="drop the row")
+    words = column.cast(str).to_numpy()
+    labels = sorted(set(words.tolist()), key=_as_number)
+    if len(labels) < 2:
+        raise BadInput(f"every label is {labels[0]!r}", where=where, mend="both classes are needed")
+    positive = positive or (labels[-1] if len(labels) == 2 else "")
+    if positive not in labels:
+        what = f"there are {len(labels)} labels" if not positive else f"no label is {positive!r}"
+        raise BadInput(what, where=where, mend=f"set positive to one of {', '.join(labels[:8])}")
+    return np.asarray(words == positive, dtype=np.float64), positive
+
+
+def _as_number(label: str) -> tuple[float, str]:
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label
