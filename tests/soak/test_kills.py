@@ -97,8 +97,9 @@ def test_killed_at_random_moments_the_example_resumes(
                 assert ended == 0
             except subprocess.TimeoutExpired:
                 process.kill()
-                assert process.wait() == KILLED
-                figures["kills"] += 1
+                ended = process.wait()
+                assert ended in (0, KILLED)  # 0: it came to its end before the signal came
+                figures["kills" if ended == KILLED else "runs"] += 1
         assert shown(path, store) == whole
         assert asked_again(store) == 0
         figures["stories"] += 1
