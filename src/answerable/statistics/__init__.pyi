@@ -20,6 +20,11 @@ from .cross_fitting import (
     median_of_splits,
     simultaneous_intervals,
 )
+from .decisions import (
+    Calibration,
+    Decisions,
+    Pool,
+)
 from .detection import (
     Aurocs,
     auroc_covariance,
@@ -30,6 +35,12 @@ from .detection import (
     aurocs,
     average_precision_interval,
     tpr_at_fpr_interval,
+)
+from .detection_report import (
+    DetectionRow,
+    best_f1_threshold,
+    detection_report,
+    f1_interval,
 )
 from .inputs import (
     Bools,
@@ -75,11 +86,15 @@ __all__ = [
     "Aurocs",
     "Bools",
     "Bounds",
+    "Calibration",
     "CrossFit",
+    "Decisions",
+    "DetectionRow",
     "Floats",
     "Interval",
     "Ints",
     "PermutationTest",
+    "Pool",
     "adjusted_over",
     "association_test",
     "auroc_covariance",
@@ -89,6 +104,7 @@ __all__ = [
     "auroc_intervals",
     "aurocs",
     "average_precision_interval",
+    "best_f1_threshold",
     "benjamini_hochberg",
     "benjamini_yekutieli",
     "bootstrap_interval",
@@ -100,8 +116,10 @@ __all__ = [
     "conformal_threshold",
     "conformal_thresholds_by_group",
     "cross_fit",
+    "detection_report",
     "difference_of_means_interval",
     "difference_of_proportions_interval",
+    "f1_interval",
     "false_alarm_interval",
     "fold_numbers",
     "holm",

@@ -18,6 +18,8 @@ SUBJECTS = {
     "causal_graph": "answerable.subjects.causal_graph",
     "arrays": "answerable.subjects.arrays",
     "texts": "answerable.subjects.texts",
+    "corpus": "answerable.subjects.corpus",
+    "token_logprobs": "answerable.subjects.token_logprobs",
 }
 
 __getattr__, __dir__, _exported = lazy_loader.attach(
@@ -25,8 +27,10 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
     submod_attrs={
         "arrays": ["read_arrays"],
         "conversion": ["convert"],
+        "corpus": ["Corpus", "read_corpus"],
         "table": ["as_table", "read_column", "read_table"],
         "texts": ["read_text", "read_texts"],
+        "token_logprobs": ["RecordedTokens", "read_token_logprobs"],
     },
 )
 __all__ = ["SUBJECTS", "digest", *_exported]

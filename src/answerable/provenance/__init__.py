@@ -1,0 +1,1 @@
+"""Questions about where a model, a text, an image or a data set came from."""

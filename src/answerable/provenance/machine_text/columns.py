@@ -1,0 +1,66 @@
+"""What the columns of the tables mean."""
+
+from __future__ import annotations
+
+TEXTS = {
+    "text": "number of the text, from 1",
+    "begins": "how it begins",
+    "label": "who wrote it, where that is known: human or machine",
+    "kind": "its kind, where a column was named",
+    "characters": "its length [characters]",
+    "n_scored": "tokens that were scored [tokens]",
+    "score": "the statistic that decides, turned so that large is machine-like",
+    "p_value": "conformal p-value: share of human texts, this one counted with them, that score at least as high [1]",
+    "adjusted": "the same after Benjamini and Hochberg over all texts decided [1]",
+    "threshold": "the score above which a text of its length and kind is flagged",
+    "decision": "flagged, not flagged or undecided",
+    "reason": "why it is undecided",
+    "loglik": "mean log-probability of a token by the model [nats]",
+    "logrank": "less the mean logarithm of the rank of the token that came [1]",
+    "lrr": "mean log-probability over mean log-rank, as an absolute value [nats]",
+    "entropy": "mean entropy of the next token's law [nats]; low for machines",
+    "fast_detect": "Fast-DetectGPT, analytic: log-probability less its mean, over its standard deviation [1]",
+    "binoculars": "Binoculars: mean surprise over mean cross-entropy with the base model [1]; low for machines",
+    "irm": "log-ratio of model to base, summed [nats]",
+    "irm_mean": "log-ratio of model to base, a token [nats]",
+    "irm_sqrt": "log-ratio of model to base over the root of the number of tokens [nats]",
+}
+POOLS = {
+    "kind": "kind of the texts, empty where no column was named",
+    "low": "shortest calibration text [tokens]",
+    "high": "longest calibration text [tokens]",
+    "n": "calibration texts [texts]",
+    "threshold": "the score above which a text is flagged; missing where they are too few for alpha",
+    "rate_low": "lower end of where the false-alarm rate of this many texts lies in 95 % of calibrations [1]",
+    "rate_high": "upper end of it [1]",
+    "asked": "texts asked about that were compared with this pool [texts]",
+}
+DETECTION = {
+    "statistic": "what gives the score",
+    "role": "decides, companion or control (no detector at all)",
+    "auroc": "probability that a machine text scores above a human one [1]",
+    "auroc_low": "lower end of its 95 % interval [1]",
+    "auroc_high": "upper end of its 95 % interval [1]",
+    "average_precision": "area under the precision-recall steps at this share of machine texts [1]",
+    "average_precision_low": "lower end of its 95 % interval [1]",
+    "average_precision_high": "upper end of its 95 % interval [1]",
+    "tpr_1": "machine texts found at 1 % false alarms [1]",
+    "tpr_1_low": "lower end of its 95 % interval [1]",
+    "tpr_1_high": "upper end of its 95 % interval [1]",
+    "tpr_01": "machine texts found at 0.1 % false alarms [1]",
+    "tpr_01_low": "lower end of its 95 % interval [1]",
+    "tpr_01_high": "upper end of its 95 % interval [1]",
+    "f1": "F1 at a threshold chosen on the other half of the texts [1]",
+    "f1_low": "lower end of its 95 % interval [1]",
+    "f1_high": "upper end of its 95 % interval [1]",
+    "machine": "machine texts [texts]",
+    "human": "human texts [texts]",
+}
+TOKENS = {
+    "position": "place among the scored tokens, from 1",
+    "token": "the token as it reads",
+    "log_p": "log-probability by the model [nats]",
+    "log_q": "log-probability by the base model; missing where there is none [nats]",
+    "log_ratio": "the first less the second: what the token adds to the score [nats]",
+    "rank": "rank of the token among all, from 1; missing for recorded log-probabilities",
+}
