@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from answerable.provenance.machine_text import statistics_of_tokens, token_statistics
-from answerable.subjects.language_model import LanguageModel, batches, load, pieces, reduced
-from answerable.subjects.language_model.next_tokens import CHUNK_TOKENS, Piece, of_label
+from answerable.subjects.language_model import LanguageModel, load
+from answerable.subjects.language_model.next_tokens import CHUNK_TOKENS, Piece, batches, of_label, pieces, reduced
 from bench.racing import Race, bytes_per_second
 
 TEXT = Path(__file__).parent.parent / "LICENSE"

@@ -16,7 +16,7 @@ PUBLIC = {
     },
     "answerable.subjects.language_model": {
         "AttentionPatterns", "HeadWeights", "LanguageModel", "Tokens", "attention_patterns", "capture", "digest",
-        "head_weights", "intervene", "layer_count", "load", "part", "token_texts", "tokenise",
+        "head_weights", "intervene", "layer_count", "load", "log_probabilities", "part", "token_texts", "tokenise",
     },
 }  # fmt: skip
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from answerable.errors import BadInput
-from answerable.subjects.language_model import LanguageModel, batches, log_probabilities, pieces, reduced
-from answerable.subjects.language_model.next_tokens import Piece, of_label
+from answerable.subjects.language_model import LanguageModel, log_probabilities
+from answerable.subjects.language_model.next_tokens import Piece, batches, of_label, pieces, reduced
 from tests.subjects.tiny_models import TINY, WORDS, tiny
 from tests.subjects.tiny_tokenizers import spelled
 

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "attention": ["AttentionPatterns", "attention_patterns"],
         "content": ["digest"],
         "hooks": ["capture", "intervene"],
-        "next_tokens": ["Piece", "batches", "log_probabilities", "longest", "pieces", "reduced"],
+        "next_tokens": ["log_probabilities"],
         "loading": ["LanguageModel", "load"],
         "parts": ["HeadWeights", "head_weights", "layer_count", "part"],
         "tokens": ["Tokens", "tokenise", "token_texts"],
