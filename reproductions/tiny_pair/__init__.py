@@ -35,7 +35,7 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "test": Size(32, 2, 60, 40, 8, 96),
+    "test": Size(24, 1, 60, 60, 8, 64),
     "small": Size(64, 2, 700, 120, 16, 192),
     "full": Size(96, 2, 1500, 120, 16, 256),
 }

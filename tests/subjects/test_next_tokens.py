@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from answerable.errors import BadInput
-from answerable.subjects.language_model import LanguageModel, log_probabilities
+from answerable.subjects.language_model import LanguageModel, log_probabilities, next_tokens
 from answerable.subjects.language_model.next_tokens import Piece, batches, of_label, pieces, reduced
 from tests.subjects.tiny_models import TINY, WORDS, tiny
 from tests.subjects.tiny_tokenizers import spelled
@@ -63,13 +63,14 @@ def test_a_batch_of_mixed_lengths_equals_one_by_one(name: str, chunk_tokens: int
 
 
 @pytest.mark.parametrize("name", ["llama", "opt 350m"])
-def test_no_more_than_a_chunk_of_logits_is_held(name: str) -> None:
+def test_no_more_than_a_chunk_of_logits_is_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int]] = []
 
     def look(logits: list[torch.Tensor], ids: torch.Tensor) -> dict[str, torch.Tensor]:
         seen.append(tuple(logits[0].shape))
         return of_label(logits, ids)
 
+    monkeypatch.setattr(next_tokens, "CHUNK_LOGITS", 0)
     reduced([tiny(name)], rows([40, 33, 50]), look)
     assert {width for _, width in seen} == {WORDS}
     assert [count for count, _ in seen] == [64, 56]
@@ -168,9 +169,11 @@ def test_a_text_without_tokens_has_no_piece() -> None:
 def test_tokenizers_that_differ_name_the_text_the_place_and_both_tokens() -> None:
     one, other = spelled(tiny("llama")), spelled(tiny("qwen2"), letters="abdc")
     assert pieces([one, other], ["ab"])[0].ids == [4, 5]
-    with pytest.raises(BadInput, match=r"^text 2: the tokenizers differ at token 1: 'c' and '.'"):
+    with pytest.raises(
+        BadInput, match=r"^text 2: the tokenizers differ at token 1: 'c' \(6\) and 'c' \(7\); use a model"
+    ):
         pieces([one, other], ["ab", "acb"])
-    with pytest.raises(BadInput, match=r"the tokenizers differ at token 0: '\[B\]' and 'a'"):
+    with pytest.raises(BadInput, match=r"the tokenizers differ at token 0: '\[B\]' \(2\) and 'a' \(4\)"):
         pieces([spelled(tiny("llama"), begin=True), one], ["ab"])
 
 

@@ -21,15 +21,16 @@ from answerable.theme import colour, round_edges, steps, style
 MOST_POINTS = 1500  # of one kind in a scatter
 MOST_CURVE = 400  # points of one curve
 MOST_WORDS = 240  # tokens drawn of a longer text
+TICKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 10_000, 100_000)
 GRID = 160  # points of a density
 LONGEST = 16  # characters of a token
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4  # px that a character takes
 GROUPS = ("calibration", "asked", "human", "machine")
 GROUP_WORDS = {
-    "calibration": "human texts, calibration",
-    "asked": "texts asked about",
-    "human": "asked about, human",
-    "machine": "asked about, machine",
+    "calibration": "calibration",
+    "asked": "asked about",
+    "human": "asked about: human",
+    "machine": "asked about: machine",
 }
 
 
@@ -56,17 +57,17 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
         rows = [{"score": float(a), "density": float(b)} for a, b in zip(grid, curve, strict=True)]
         drawn = alt.Chart(alt.InlineData(values=rows)).mark_line(**_line(group)).encode(x=x, y=y)
         layers.append(drawn)
-    layers += _peak_labels(curves, x, y, low, high, width)
+    layers += _labels(curves, x, y, low, high, top)
     if thresholds:
         rules = [{"score": float(value)} for value in thresholds]
         layers.append(alt.Chart(alt.InlineData(values=rules)).mark_rule(style=style("threshold")).encode(x="score:Q"))
     medians = {group: float(np.median(_of(scores, group))) for group in groups}
-    told = ", ".join(f"{GROUP_WORDS[group]} {value:.3g}" for group, value in medians.items())
+    told = "; ".join(f"{GROUP_WORDS[group]} {_signed(value)}" for group, value in medians.items())
     beyond = _beyond(scores, thresholds)
     return _finished(
         alt.layer(*layers).properties(height=220),
         width,
-        beyond or f"Median score: {told}",
+        beyond or f"Median scores: {told}",
         "Lines: densities of scores. " + ("Black rule: the threshold of a pool of lengths." if thresholds else ""),
         f"Densities of {scores.height} scores. Medians: {told}. {beyond}",
     )
@@ -87,7 +88,7 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
     y_low, y_high = _range([*texts["score"].to_list(), *pools["threshold"].to_list()])
     x_scale = alt.Scale(type="log", domain=[x_low, x_high], nice=False)
     y_scale = alt.Scale(domain=[y_low, y_high], nice=False, zero=False)
-    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if x_low <= tick <= x_high]
+    ticks = [tick for tick in TICKS if x_low <= tick <= x_high]
     x = alt.X("length:Q", title="Scored tokens, logarithmic", scale=x_scale, axis=alt.Axis(values=ticks, grid=False))
     y = alt.Y("score:Q", title=name, scale=y_scale)
     layers: list[Any] = []
@@ -116,7 +117,7 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
             layers.append(points.encode(x=x, y=y))
     slope = _rank_agreement(texts.filter(pl.col("group") == "calibration"))
     finding = (
-        f"Score and length agree in rank by {slope:+.2f} in human texts"
+        f"In human texts length and score have a rank correlation of {_signed(slope)}"
         if slope is not None
         else f"Scores of {texts.height} texts of {min(lengths):g} to {max(lengths):g} tokens"
     )
@@ -276,18 +277,18 @@ def _density(values: np.ndarray, low: float, high: float) -> tuple[np.ndarray, n
     return grid, np.exp(-0.5 * depth**2).mean(axis=1) / (bandwidth * math.sqrt(2 * math.pi))
 
 
-def _peak_labels(
-    curves: dict[str, tuple[np.ndarray, np.ndarray]], x: Any, y: Any, low: float, high: float, width: int
+def _labels(
+    curves: dict[str, tuple[np.ndarray, np.ndarray]], x: Any, y: Any, low: float, high: float, top: float
 ) -> list[Any]:
-    """Each curve's name above its peak, kept inside the frame."""
+    """The curves' names, one below the other, on the side where the highest curve is not."""
+    grid, tallest = max(curves.values(), key=lambda pair: float(pair[1].max()))
+    on_right = grid[int(np.argmax(tallest))] < (low + high) / 2
+    align: Any = "right" if on_right else "left"
     layers = []
-    for group, (grid, curve) in curves.items():
-        peak = int(np.argmax(curve))
-        share = (grid[peak] - low) / (high - low)
-        align: Any = "left" if share < 0.3 else "right" if share > 0.7 else "center"
-        row = {"score": float(grid[peak]), "density": float(curve[peak]), "label": GROUP_WORDS[group]}
+    for place, group in enumerate(curves):
+        row = {"score": high if on_right else low, "density": top * (1.12 - 0.1 * place), "label": GROUP_WORDS[group]}
         text = alt.Chart(alt.InlineData(values=[row])).mark_text(
-            style=style("label-strong"), color=_shade(group), align=align, baseline="bottom", dy=-4
+            style=style("label-strong"), color=_shade(group), align=align, dx=-6 if on_right else 6
         )
         layers.append(text.encode(x=x, y=y, text="label:N"))
     return layers
@@ -295,6 +296,10 @@ def _peak_labels(
 
 def _shade(group: str) -> str:
     return colour({"calibration": "baseline", "asked": "ours", "human": "cat3", "machine": "ours"}[group])
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3g}".replace("-", "−")
 
 
 def _word(group: str) -> str:

@@ -2,8 +2,8 @@
 
 Texts are cut into pieces that a model can read, pieces of like length share a batch, and the logits of a batch are made
 64 tokens at a time and reduced to a few numbers per token before the next ones are made: never more than 64 tokens
-times the vocabulary are held for each model. Padding stands at the right and is masked by the attention mask, never by
-the id of the padding token, which may occur in a text.
+times the vocabulary are held for each model (or 8 MB, where a small vocabulary makes that more). Padding stands at the
+right and is masked by the attention mask, never by the id of the padding token, which may occur in a text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from answerable.subjects.language_model import parts
 from answerable.subjects.language_model.loading import LanguageModel
 from answerable.subjects.language_model.tokens import token_texts
 
-CHUNK_TOKENS = 64
+CHUNK_TOKENS, CHUNK_LOGITS = 64, 2_000_000
 MOST_TOKENS = 512
 BATCH_TOKENS = 4096
 _PROBE_TOKENS = 4
@@ -109,7 +109,7 @@ def reduced(
     reduce: Reduce,
     *,
     last: bool = False,
-    chunk_tokens: int = CHUNK_TOKENS,
+    chunk_tokens: int | None = None,
 ) -> list[Columns]:
     """One batch through all models; for each scored token what ``reduce`` makes of the models' logits.
 
@@ -120,7 +120,7 @@ def reduced(
     reduce : from the logits of at most ``chunk_tokens`` tokens, a list with (c, V) float32 for each model, and the ids
         that came, (c,) int64, to numbers by name, (c,) each. The ids are -1 after the end of a text
     last : whether the law of the token after each piece is reduced too
-    chunk_tokens : tokens whose logits are held at once
+    chunk_tokens : tokens whose logits are held at once; by default 64, or as many as make two million logits
 
     Returns
     -------
@@ -148,9 +148,10 @@ def reduced(
         lengths = torch.tensor([len(piece.ids) for piece in batch])
         after = torch.where(positions + 1 < lengths[rows], ids[rows, (positions + 1).clamp(max=ids.shape[1] - 1)], -1)
         trunks = [head.trunk(ids, mask) for head in heads]
+        size = chunk_tokens or max(CHUNK_TOKENS, CHUNK_LOGITS // max(_vocabulary(lm) for lm in lms))
         made = []
-        for start in range(0, len(where), chunk_tokens):
-            part = slice(start, start + chunk_tokens)
+        for start in range(0, len(where), size):
+            part = slice(start, start + size)
             logits = [
                 head.logits(trunk, rows[part], positions[part]) for head, trunk in zip(heads, trunks, strict=True)
             ]
@@ -216,8 +217,12 @@ def _encoded(lm: LanguageModel, text: object, number: int) -> tuple[list[int], i
     return ids[: own[-1] + 1], own[0]
 
 
+def _vocabulary(lm: LanguageModel) -> int:
+    return int(lm.model.get_input_embeddings().weight.shape[0])
+
+
 def _known(lm: LanguageModel, ids: list[int], where: str) -> None:
-    rows = lm.model.get_input_embeddings().weight.shape[0]
+    rows = _vocabulary(lm)
     wrong = next((i for i in ids if not 0 <= i < rows), None)
     if wrong is not None:
         problem = f"token id {wrong} is not from 0 to {rows - 1}"
@@ -231,15 +236,16 @@ def _same(
         return
     ids, others = first[0], second[0]
     shared = next((k for k, (a, b) in enumerate(zip(ids, others)) if a != b), min(len(ids), len(others)))
-    shown = [
-        repr(token_texts(lm, [tokens[shared]])[0][:40]) if shared < len(tokens) else "nothing"
-        for lm, tokens in ((one, ids), (other, others))
-    ]
+    shown = [_shown(lm, tokens, shared) for lm, tokens in ((one, ids), (other, others))]
     raise BadInput(
         f"the tokenizers differ at token {shared}: {shown[0]} and {shown[1]}",
         where=f"text {number + 1}",
         mend="use a model and the base model it was made from",
     )
+
+
+def _shown(lm: LanguageModel, ids: list[int], place: int) -> str:
+    return f"{token_texts(lm, [ids[place]])[0][:40]!r} ({ids[place]})" if place < len(ids) else "nothing"
 
 
 def _cut(number: int, ids: list[int], n_special: int, most: int, long: Long) -> list[Piece]:
