@@ -37,7 +37,7 @@ class Size(NamedTuple):
 SIZES = {
     "test": Size(24, 1, 60, 60, 8, 64),
     "small": Size(64, 2, 700, 120, 16, 192),
-    "full": Size(96, 2, 1500, 120, 16, 256),
+    "full": Size(96, 2, 900, 120, 16, 256),
 }
 
 OPENINGS = (
