@@ -238,7 +238,10 @@ def _save(model: Any, folder: Path) -> None:
     from tokenizers.pre_tokenizers import Split
     from transformers import PreTrainedTokenizerFast
 
-    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
+    from answerable.subjects.language_model.folder import quiet_transformers
+
+    with quiet_transformers():
+        copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
     words = {letter: place for place, letter in enumerate(LETTERS)}
     tokenizer = Tokenizer(WordLevel(words, unk_token="~"))
     tokenizer.pre_tokenizer = Split(Regex(r"[\s\S]"), "isolated")

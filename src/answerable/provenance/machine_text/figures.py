@@ -29,8 +29,8 @@ GROUPS = ("calibration", "asked", "human", "machine")
 GROUP_WORDS = {
     "calibration": "calibration",
     "asked": "asked about",
-    "human": "asked about: human",
-    "machine": "asked about: machine",
+    "human": "human",
+    "machine": "machine",
 }
 
 
@@ -121,10 +121,8 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
         if slope is not None
         else f"Scores of {texts.height} texts of {min(lengths):g} to {max(lengths):g} tokens"
     )
-    kinds = "; ".join(f"{GROUP_WORDS[group]}: {_word(group)}" for group in GROUPS if (texts["group"] == group).any())
-    how = f"{kinds[:1].upper()}{kinds[1:]}." + (
-        " Ground: not flagged at this length; black rule: the threshold." if pools.height else ""
-    )
+    kinds = ". ".join(f"{_word(group)}: {GROUP_WORDS[group]}" for group in GROUPS if (texts["group"] == group).any())
+    how = f"{kinds}." + (" Ground: not flagged at this length; black rule: the threshold." if pools.height else "")
     return _finished(
         alt.layer(*layers).properties(height=240),
         width,
@@ -303,7 +301,7 @@ def _signed(value: float) -> str:
 
 
 def _word(group: str) -> str:
-    return {"calibration": "grey", "asked": "blue", "human": "green", "machine": "blue"}[group]
+    return {"calibration": "Grey", "asked": "Blue", "human": "Green", "machine": "Blue"}[group]
 
 
 def _line(group: str) -> dict[str, Any]:
