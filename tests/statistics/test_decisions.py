@@ -132,3 +132,9 @@ def test_bad_input_is_one_line(call, line) -> None:
     with pytest.raises(BadInput) as error:
         call()
     assert line in str(error.value)
+
+
+def test_an_edge_is_the_first_of_its_bin() -> None:
+    found = Calibration(np.arange(40.0), alpha=0.1, covariate=[99.0] * 20 + [100.0] * 20, edges=(100,), least=20)
+    assert [(pool.bins, pool.low, pool.high) for pool in found.pools] == [((0, 0), 99, 99), ((1, 1), 100, 100)]
+    assert found.decide([19.5, 19.5], covariate=[99, 100]).words == ["flagged", "not flagged"]

@@ -102,6 +102,16 @@ def test_labels_bring_the_table_with_its_length_row() -> None:
     assert {"densities", "length", "roc", "text"} == set(answer.figures)
 
 
+def test_the_control_says_that_the_shorter_is_the_machine_s() -> None:
+    given = [record([None, *[-1.0] * n], label="machine" if n < 5 else "human") for n in (2, 3, 7, 8)]
+    base = [record([None, *[-1.5] * n]) for n in (2, 3, 7, 8)]
+    answer = asked([0.0] * 4, HUMAN, logprobs=given, base_logprobs=base)
+    assert answer.metrics["auroc_length"].value == 1.0
+    assert answer.metrics["auroc"].value == 0.0  # the sum inherits the length, and here it points the other way
+    said = "The length alone tells these texts apart as well or better (AUROC 1.000) than irm (0.000)"
+    assert [limit for limit in answer.limits if limit.startswith(said)]
+
+
 def test_a_kind_is_calibrated_apart() -> None:
     human = [entry | {"genre": "news" if k < 19 else "poem"} for k, entry in enumerate(lines(HUMAN + [1.0] * 19))]
     given = [entry | {"genre": genre} for entry, genre in zip(lines([0.5, 0.5]), ("news", "poem"), strict=True)]

@@ -206,7 +206,7 @@ def test_no_companion_beats_the_likelihood_ratio(seed: int) -> None:
     columns = np.stack([suspicious(name, [getattr(row, name) for row in rows]) for name in STATISTICS], axis=1)
     values, variances = aurocs(np.repeat([0, 1], n_texts), columns)
     ours = STATISTICS.index("irm")
-    assert values[ours] > 0.75
+    assert values[ours] > 0.6
     assert (values <= values[ours] + 4 * np.sqrt(variances.sum(axis=1))).all()
     companions = [k for k, name in enumerate(STATISTICS) if not name.startswith("irm")]
     assert values[companions].max() < values[ours]

@@ -282,4 +282,12 @@ def _limits(asked: MachineText, found: Outcome) -> list[str]:
             "On other benchmarks than DetectRL an independent evaluation found the log-ratio behind Binoculars and"
             " Fast-DetectGPT: look at several statistics."
         )
+    ours, control = (found.row_of(name) for name in (found.statistic, found.control_name))
+    if ours is not None and control is not None:
+        by_length = max(control.auroc.value, 1 - control.auroc.value)
+        if ours.auroc.value <= by_length:
+            limits.append(
+                f"The length alone tells these texts apart as well or better (AUROC {by_length:.3f}) than"
+                f" {found.statistic} ({ours.auroc.value:.3f}), which therefore shows nothing here."
+            )
     return limits + found.notes
