@@ -115,15 +115,21 @@ def test_python_says_one_line(example: Path, fields: dict[str, Any], line: str) 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["<script>alert(1)</script>" * 4, "\x00\x01\x02" * 30, "\u202eabc" * 30, "𝚏іе" * 40, "a" * 200_000, "\n" * 400],
-    ids=["markup", "controls", "right to left", "look-alikes", "long", "empty lines"],
-)
-def test_hostile_texts_are_answered(example: Path, text: str) -> None:
+HOSTILE = [
+    "<script>alert(1)</script>" * 4,
+    "\x00\x01\x02" * 30,
+    "\u202eabc" * 30,
+    "𝚏іе" * 40,
+    "a" * 200_000,
+    "\n" * 400,
+]
+
+
+def test_hostile_texts_are_answered(example: Path) -> None:
+    """Markup, control characters, letters turned round, look-alikes, one long text, empty lines."""
     answer = aw.ask(
-        "machine-text", store=False, model=str(example / "instruct"), base=str(example / "base"), text=[text, PROSE],
-        explain=1,
+        "machine-text", store=False, model=str(example / "instruct"), base=str(example / "base"),
+        text=[*HOSTILE, PROSE], explain=1,
     )  # fmt: skip
-    assert answer.tables["texts"].frame["n_scored"].to_list()[1] == len(PROSE) - 1
+    assert answer.tables["texts"].frame["n_scored"].to_list() == [99, 89, 119, 119, 511, 399, len(PROSE) - 1]
     assert "<script" not in answer.figures["text"].svg()
