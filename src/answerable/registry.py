@@ -17,6 +17,7 @@ QUESTIONS = {
     "activation-patterns": "answerable.explanations.activation_patterns.question:ActivationPatterns",
     "machine-text": "answerable.provenance.machine_text.question:MachineText",
     "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
+    "counterfactual-queries": "answerable.explanations.counterfactual_queries.question:CounterfactualQueries",
 }
 
 

@@ -16,6 +16,7 @@ SUBJECTS = {
     "table": "answerable.subjects.table",
     "additive_model": "answerable.subjects.additive_model",
     "causal_graph": "answerable.subjects.causal_graph",
+    "concept_table": "answerable.subjects.concept_table",
     "arrays": "answerable.subjects.arrays",
     "texts": "answerable.subjects.texts",
     "corpus": "answerable.subjects.corpus",
@@ -26,6 +27,7 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
     __name__,
     submod_attrs={
         "arrays": ["read_arrays"],
+        "concept_table": ["read_concepts", "read_partition"],
         "conversion": ["convert"],
         "corpus": ["Corpus", "read_corpus"],
         "table": ["as_table", "read_column", "read_table"],
