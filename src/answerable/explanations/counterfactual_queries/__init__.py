@@ -15,6 +15,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "maximal_features",
             "naive_meaning",
         ],
+        "bar_digits": ["BarDigits", "make_bar_digits"],
+        "cells": ["CellClassifier"],
         "closed_form": ["expectation", "propagated_error"],
         "estimator": ["ConceptPredictor", "HybridWarning", "NotAnswerable", "UnseenWarning"],
         "intervals": ["extremes", "independent_extremes", "independent_interval"],

@@ -29,6 +29,11 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
     def __init__(self, prior: float = 1.0) -> None:
         self.prior = prior
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # of a combination without a row it knows the overall shares alone
+        return tags
+
     def fit(self, X: Any, y: Any) -> CellClassifier:
         """Count."""
         X, y = validate_data(self, X, y)
@@ -52,4 +57,5 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """(n,) likeliest labels."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        shares = self.predict_proba(X)
+        return self.classes_[np.argmax(shares, axis=1)]

@@ -174,8 +174,9 @@ def _read(question: CounterfactualQueries, asked: Asked) -> tuple[pl.DataFrame, 
     counts = np.bincount(labels)
     if counts.min() < question.folds:
         where, mend = f"concepts, column {question.outcome}", "give more rows or fewer folds"
-        rare = levels[int(counts.argmin())]
-        raise BadInput(f"only {counts.min()} rows have the value {rare}", where=where, mend=mend)
+        rare = _shown(levels[int(counts.argmin())])[:40]
+        problem = f"{rare} stands in {counts.min()} rows, and {question.folds} folds need {question.folds}"
+        raise BadInput(problem, where=where, mend=mend)
     names = [name for name in asked.graph.names if name in table.columns and name != question.outcome]
     return table.select(names), labels, [_shown(level) for level in levels.to_list()]
 

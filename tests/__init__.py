@@ -1,0 +1,1 @@
+"""The tests; a package, so that one of that name that another distribution installs never stands in for them."""
