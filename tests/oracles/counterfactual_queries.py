@@ -30,20 +30,27 @@ class ResponseTypes:
             found.append(fixed.get(i, types[i][place]))
         return tuple(found)
 
-    def bounds(
+    def programme(
         self, law: np.ndarray, query: dict[int, int], features: Sequence[int], output: Callable[[Vector], float]
-    ) -> tuple[float, float]:
-        """Smallest and largest answer for one input with P(v | x) = ``law``, by HiGHS."""
+    ) -> tuple[np.ndarray, csr_matrix, list[float]]:
+        """Goal and equalities of the answer for one input with P(v | x) = ``law``."""
         cells = list(itertools.product((0, 1), repeat=len(self.parents)))
         place = {cell: k for k, cell in enumerate(cells)}
         rows = [place[self.values(types, {})] for types in self.types]
         demands = csr_matrix((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(cells), len(rows)))
         goal = np.array([output(tuple(self.values(t, query)[j] for j in features)) for t in self.types])
-        ends = [
-            sign * linprog(sign * goal, A_eq=demands, b_eq=[law[cell] for cell in cells], bounds=(0, None)).fun
-            for sign in (1, -1)
-        ]
-        return ends[0], ends[1]
+        return goal, demands, [law[cell] for cell in cells]
+
+    def bounds(
+        self, law: np.ndarray, query: dict[int, int], features: Sequence[int], output: Callable[[Vector], float]
+    ) -> tuple[float, float]:
+        """Smallest and largest answer, by HiGHS."""
+        return solved(*self.programme(law, query, features, output))
+
+
+def solved(goal: np.ndarray, demands: csr_matrix, law: list[float]) -> tuple[float, float]:
+    low, high = (sign * linprog(sign * goal, A_eq=demands, b_eq=law, bounds=(0, None)).fun for sign in (1, -1))
+    return low, high
 
 
 def graphs(n: int) -> list[list[list[int]]]:

@@ -68,6 +68,8 @@ def test_every_way_to_say_it_gives_the_same_graph(tmp_path: Path) -> None:
     assert same(DAGITTY)
     assert same(DOT)
     assert same("Smiling -> High_Cheekbones; Smiling -> Mouth_Open; Smiling <-> Male")
+    assert load("{A B} -> {C D}").directed == (("A", "C"), ("A", "D"), ("B", "C"), ("B", "D"))
+    assert load("{ A -> B }") == load("A -> B")
     assert same({"edges": ["Smiling -> High_Cheekbones, Smiling -> Mouth_Open", "Smiling <-> Male"]})
     mapping = {
         "nodes": list(FACES.names),

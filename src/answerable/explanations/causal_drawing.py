@@ -205,7 +205,13 @@ class _Sheet:
     def characters(self, name: str) -> int:
         """Of its label at most."""
         if not self.across:
-            room = self.column - 30
+            here = self.layout.place[name]
+            beside = (
+                place
+                for other, place in self.layout.place.items()
+                if place > here and self.layout.layer[other] == self.layout.layer[name]
+            )
+            room = self.px(0, min(beside, default=(self.width - 16) / self.column))[0] - self.node(name)[0] - 30
         elif self.beside(name):
             room = self.width - self.node(name)[0] - 14
         else:

@@ -200,10 +200,10 @@ def test_a_concept_outside_the_graph_is_named() -> None:
 # The intervals, against all models of the class
 
 
-def ends_of(
+def prepared(
     graph: CausalGraph, features: tuple[int, ...], query: dict[int, int], law: np.ndarray, f: np.ndarray
-) -> tuple[float, float]:
-    """Our ends for one input: each unit's own, averaged."""
+) -> tuple:
+    """What ``extremes`` takes, for every unit, and the units' weights."""
     names = graph.names
     plan = planned(graph, [names[j] for j in features], [names[i] for i in query])
     moved = [names.index(name) for name in plan.moved]
@@ -224,8 +224,13 @@ def ends_of(
         for name in parents:
             p = names.index(name)
             forced[:, k] |= units[:, p] != query[p]
-    low, high = extremes(outputs, units[:, moved], forced, plan.moved_parents, [2] * len(moved))
     weights = np.array([law[tuple(unit)] for unit in units])
+    return (outputs, units[:, moved], forced, plan.moved_parents, [2] * len(moved)), weights
+
+
+def averaged(given: tuple, weights: np.ndarray) -> tuple[float, float]:
+    """Our ends for one input: each unit's own, averaged."""
+    low, high = extremes(*given)
     return float(weights @ low), float(weights @ high)
 
 
@@ -244,7 +249,7 @@ def compare(n: int, chosen: list[tuple]) -> tuple[int, int]:
         f = rng.random((2,) * len(features))
         values = {i: int(rng.integers(2)) for i in query}
         low, high = oracle.ResponseTypes(parents).bounds(law, values, features, lambda t, f=f: float(f[t]))
-        ours = ends_of(graph, features, values, law, f)
+        ours = averaged(*prepared(graph, features, values, law, f))
         assert ours == pytest.approx((low, high), abs=1e-9)
         answerable = admissible(graph, [names[j] for j in features], [names[i] for i in query]).answerable
         assert answerable == (high - low < 1e-9)

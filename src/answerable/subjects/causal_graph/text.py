@@ -156,7 +156,7 @@ class _Parser:
         if kind in ("graph", "pdag", "mag", "pag"):
             mend = "give a directed graph: digraph { ... } or dag { ... }"
             raise self._error(self.next.at, f"a {kind} leaves directions open", mend)
-        return bool(words) or self._is("{")
+        return bool(words)
 
     def _statements(self, depth: int) -> list[str]:
         """All statements up to a closing brace; the nodes they name."""
