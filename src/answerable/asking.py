@@ -113,9 +113,17 @@ def prepared(question: str, fields: Mapping[str, Any], *, folder: Path | None = 
             given[name] = _texts(value, folder, where=f"{question}, field {name}")
     for name in kind.subject_fields():
         value = given.get(name)
-        if folder is not None and isinstance(value, str) and "://" not in value and (folder / value).exists():
+        if folder is not None and isinstance(value, str) and "://" not in value and _stands(folder / value):
             given[name] = str(folder / value)
     return kind.asked(given)
+
+
+def _stands(path: Path) -> bool:
+    """Whether there is something at a path; what is too long for one is a subject in words."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def answer_to(question: Question, settings: Settings) -> Answer:

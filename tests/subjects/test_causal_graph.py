@@ -175,6 +175,9 @@ def test_text_that_is_no_graph_is_one_line(text: str, line: str) -> None:
         ({"possible": [["A", "B"]], "directed": [["B", "A"]]}, "directed and the possible edges together make a cycle"),
         ({"directed": [["A", "B"]], "arrows": []}, "there is no entry 'arrows'"),
         ({"edges": [1]}, "edges are no list of statements"),
+        ({"edges": ["A -> B"], "possible": 3}, "possible: '3' is no list of pairs"),
+        ({"edges": ["A -> B"], "possible": [3]}, "possible, pair 1: '3' is no pair of names"),
+        ({"edges": ["A -> B"], "directed": "A -> B"}, "directed: 'A -> B' is no list of pairs"),
         ({"nodes": []}, "it has no nodes"),
         ({}, "it has no nodes"),
         ({"nodes": "AB"}, "'AB' is no list of names"),
@@ -245,7 +248,7 @@ def test_descendants_of_others_are_unknown() -> None:
 
 
 @given(mixed_graphs(12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_descendants_are_networkx_s(graph: CausalGraph) -> None:
     peer = nx.DiGraph(graph.directed)
     peer.add_nodes_from(graph.names)
@@ -281,7 +284,7 @@ def test_bits_of_many_words_are_networkx_s() -> None:
 
 
 @given(mixed_graphs(6), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_separation_is_that_of_all_paths_and_of_networkx(graph: CausalGraph, data: st.DataObject) -> None:
     a, b = data.draw(st.permutations(graph.names))[:2]
     held = data.draw(st.sets(st.sampled_from([*graph.names]))) - {a, b}
@@ -311,7 +314,7 @@ def test_districts_are_the_components_of_the_arcs(graph: CausalGraph) -> None:
 
 
 @given(mixed_graphs(7), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_projection_keeps_separations_and_effects(graph: CausalGraph, data: st.DataObject) -> None:
     hidden = data.draw(st.sets(st.sampled_from([*graph.names[2:]]))) if len(graph) > 2 else set()
     left = graph.without_hidden(hidden)
@@ -325,7 +328,7 @@ def test_projection_keeps_separations_and_effects(graph: CausalGraph, data: st.D
 
 
 @given(mixed_graphs(6), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_recanting_is_found_where_the_definition_finds_it(graph: CausalGraph, data: st.DataObject) -> None:
     treatment, outcome = data.draw(st.permutations(graph.names))[:2]
     active = data.draw(st.sets(st.sampled_from([*graph.directed]))) if graph.directed else set()

@@ -180,6 +180,7 @@ HOSTILE = {
     "an outcome of many values": ({"concepts": "T", "outcome": "image"}, "000001.jpg stands in 1 rows, and 5 folds need 5"),
     "too many folds": ({"concepts": "few", "outcome": "Y", "graph": "A -> B"}, "0 stands in 4 rows, and 5 folds need 5"),
     "a missing label": ({"concepts": "hole", "outcome": "Y", "graph": "A -> B"}, "column Y, row 2: the entry is missing"),
+    "nothing but the input": ({"concepts": "T", "outcome": "Young", "features": ["X"]}, "features: no concept is a feature"),
     "an asserted independence that the graph denies": (
         {"concepts": "T", "outcome": "Young", "independent": ["Male"]}, "independent, Male: the graph says",
     ),
@@ -223,6 +224,7 @@ def test_more_hostile_input_from_python() -> None:
     }
     for fields, line in (
         ({"inputs": np.zeros((3, 4))}, r"inputs: an array of shape \(3, 4\) for 20 rows"),
+        ({"inputs": np.zeros((20, 0))}, r"inputs: an array of shape \(20, 0\) for 20 rows"),
         ({"inputs": np.full((20, 4), np.nan)}, "X, row 1: an input is missing or not finite"),
         ({"inputs": {"a": np.zeros((20, 4)), "b": np.zeros(1)}}, "inputs: the file holds 2 arrays"),
         ({"inputs": np.array([["a"] * 2] * 20)}, "inputs: an array of <U1; give numbers"),
@@ -266,3 +268,10 @@ def test_rows_beyond_the_picture_are_told() -> None:
     figure = Figure.drawn(figures.answer_bars, frame, outcome="Y", target="1")
     assert figure.title == "All 24 answers are points"
     assert "The first 24 of 30." in " ".join(figure.wide["title"]["subtitle"])
+
+
+def test_a_long_graph_in_words_stands_in_a_dossier(tmp_path: Path) -> None:
+    graph = "; ".join(f"v{i} -> v{i + 1}" for i in range(80))
+    asks = f'question = "{NAME}"\ngraph = "{graph}"\nqueries = ["v5"]\nexpect = ["metrics.queries == 1"]'
+    (tmp_path / "long.toml").write_text(f'title = "long"\n[[ask]]\nname = "long"\n{asks}\n')
+    assert run(["dossier", str(tmp_path / "long.toml"), "--store", str(tmp_path / "store")]) == 0

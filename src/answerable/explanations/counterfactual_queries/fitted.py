@@ -153,6 +153,9 @@ def _read(question: CounterfactualQueries, asked: Asked) -> tuple[pl.DataFrame, 
     if question.outcome is None:
         mend = "name the column that the model predicts"
         raise BadInput("there is a table and no outcome", where="outcome", mend=mend)
+    if not asked.features:
+        mend = "name the concepts that it predicts from, or ask without a table"
+        raise BadInput("no concept is a feature, so that there is nothing to fit", where="features", mend=mend)
     table = read_concepts(question.concepts)
     if question.outcome not in table.columns:
         raise unknown("column", question.outcome, table.columns, where="outcome")
@@ -199,7 +202,7 @@ def _inputs(question: CounterfactualQueries, n: int) -> Floats | None:
         names = ", ".join(list(arrays)[:6])
         raise BadInput(f"the file holds {len(arrays)} arrays ({names})", where="inputs", mend="save the inputs alone")
     (found,) = arrays.values()
-    if found.ndim < 2 or len(found) != n:
+    if found.ndim < 2 or len(found) != n or not found.size:
         raise BadInput(f"an array of shape {found.shape} for {n} rows", where="inputs", mend="give one input a row")
     if not np.issubdtype(found.dtype, np.number):
         raise BadInput(f"an array of {found.dtype}", where="inputs", mend="give numbers")

@@ -62,7 +62,7 @@ class CausalGraph:
         possible_descendants: Mapping[Any, Iterable[Any]] | None = None,
     ) -> None:
         edges, arcs, maybe = (
-            _pairs(given, what)
+            pairs_of(given, what)
             for given, what in ((directed, "directed"), (bidirected, "bidirected"), (possible, "possible"))
         )
         self._known: frozenset[int] | None = None
@@ -394,7 +394,7 @@ def _cycle(children: list[list[int]], waiting: list[int]) -> list[int]:
     return [here, *walk[seen[here] + 1 :][::-1], here]
 
 
-def _pairs(given: Iterable[Any], what: str) -> list[Edge]:
+def pairs_of(given: Iterable[Any], what: str) -> list[Edge]:
     """Pairs of names, each checked and each once; an iterable of anything else is refused."""
     found: dict[Edge, None] = {}
     checked: dict[Any, str] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from answerable.errors import BadInput, CannotRead, unknown
 from answerable.subjects.address import locate
-from answerable.subjects.causal_graph.graph import WHERE, CausalGraph
+from answerable.subjects.causal_graph.graph import WHERE, CausalGraph, pairs_of
 from answerable.subjects.causal_graph.text import begins_graph, has_arrow, read_statements
 from answerable.subjects.kinds import kind_of, refuse_pickle
 
@@ -184,12 +184,12 @@ def _from_mapping(mapping: Mapping[Any, Any]) -> CausalGraph:
     nodes = given.pop("nodes", None)
     if statements is not None:
         said = _statements(statements)
-        given["directed"] = [*said.directed, *_listed(given.get("directed", []), "directed")]
-        given["bidirected"] = [*said.bidirected, *_listed(given.get("bidirected", []), "bidirected")]
+        said_too = {"directed": said.directed, "bidirected": said.bidirected, "possible": []}
+        pairs = {what: [*first, *pairs_of(given.get(what, []), what)] for what, first in said_too.items()}
         hidden = [*hidden, *said.hidden]
         if nodes is None:
-            later = [name for pair in [*given["directed"], *given["bidirected"]] for name in pair]
-            nodes = dict.fromkeys([*said.nodes, *later, *(n for pair in given.get("possible", []) for n in pair)])
+            nodes = dict.fromkeys([*said.nodes, *(name for edges in pairs.values() for pair in edges for name in pair)])
+        given |= pairs
     graph = CausalGraph(nodes=nodes, **given)
     return graph.without_hidden(dict.fromkeys(map(str, hidden))) if hidden else graph
 
@@ -200,13 +200,6 @@ def _statements(given: Any) -> Any:
         mend = 'give a list such as ["A -> B", "A <-> C"]'
         raise BadInput("edges are no list of statements", where=f"{WHERE}, edges", mend=mend)
     return read_statements("\n".join(lines), f"{WHERE}, edges")
-
-
-def _listed(pairs: Any, what: str) -> list[Any]:
-    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable):
-        mend = 'give pairs such as ["Smiling", "Male"]'
-        raise BadInput(f"{str(pairs)[:40]!r} is no list of pairs", where=f"{WHERE}, {what}", mend=mend)
-    return list(pairs)
 
 
 def _from_pairs(pairs: Iterable[Any]) -> CausalGraph:
