@@ -306,7 +306,7 @@ def test_what_is_not_additive_is_refused_by_name(tumours: tuple[pd.DataFrame, An
     small = X.iloc[:, :3]
     deep = GradientBoostingClassifier(max_depth=2, n_estimators=2, random_state=0).fit(small, y)
     refused(
-        lambda: AdditiveModel.from_sklearn(deep, small), "GradientBoostingClassifier: not additive: tree 1 has depth 2"
+        lambda: AdditiveModel.from_sklearn(deep, small), "GradientBoostingClassifier: not additive: tree 1 joins mean "
     )
     forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(small, y)
     refused(lambda: AdditiveModel.from_sklearn(forest, small), "not additive")
@@ -389,3 +389,9 @@ def test_diabetes_regression_is_read_from_its_pipeline() -> None:
     assert model.task == "regression"
     assert model.check(data.data) < 1e-10
     assert model.features[0].high == data.data["age"].max()
+
+
+def test_a_category_written_as_a_decimal_is_found() -> None:
+    shape = Shape.categories("x", ["9.0", "7"], [1.0, 2.0])
+    model = AdditiveModel((shape,), np.zeros(1))
+    assert model.encode(np.array([[9.0], [7.0]]))[:, 0].tolist() == [0, 1]

@@ -536,7 +536,7 @@ def encoded_column(shape: Shape, column: Any) -> Floats:
         if _is_nan(entry):
             out[i] = math.nan
             continue
-        found = code.get(_as_level(entry))
+        found = code.get(level_name(entry), code.get(str(entry)))
         if found is None:
             raise BadInput(
                 f"{str(entry)[:40]!r} is no category it knows", where=f"row {i + 1}, feature {shape.name}",
@@ -546,7 +546,8 @@ def encoded_column(shape: Shape, column: Any) -> Floats:
     return out
 
 
-def _as_level(entry: Any) -> str:
+def level_name(entry: Any) -> str:
+    """A category as text: whole floats as whole numbers."""
     if isinstance(entry, (bool, np.bool_)):
         return str(bool(entry))
     if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
@@ -605,7 +606,7 @@ def _all_inside(shape: Shape, column: Floats) -> bool:
 def _narrowed(shape: Shape, values: Any) -> Shape:
     where = f"domain, feature {shape.name}"
     if shape.levels:
-        names = [_as_level(value) for value in values]
+        names = [level_name(value) for value in values]
         for name in names:
             if name not in shape.levels:
                 raise unknown("category", name, shape.levels, where=where)

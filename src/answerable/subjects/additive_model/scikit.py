@@ -7,7 +7,6 @@ added up by feature it gives the shapes. Boosted stumps are step functions from 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import AdditiveModel, Shape, Task, columns_of, encoded_column, level_edges
+from .boosting import shapes_of_trees
+from .form import AdditiveModel, Shape, Task, columns_of, encoded_column, level_edges, level_name
 
 Floats = npt.NDArray[np.float64]
 LINEAR = "coef_", "intercept_"
@@ -55,23 +55,42 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
     columns = [_identity(j) for j in range(len(names))]
     for step in steps:
         columns = _through(step, columns, names)
-    if hasattr(final, "estimators_") and not hasattr(final, "coef_"):
-        shapes, intercept = _stumps(final, columns, names)
+    if _is_boosting(final):
+        if steps:
+            raise BadInput(
+                "boosted trees come after other steps", where="pipeline", mend="give the boosting model alone"
+            )
+        shapes, intercept = shapes_of_trees(final, names)
     elif all(hasattr(final, name) for name in LINEAR):
         shapes, intercept = _linear(final, columns, names, hasattr(estimator, "feature_names_in_"))
     else:
         raise BadInput(
             f"{type(final).__name__} is not additive", where="model",
-            mend="give a fitted linear or logistic model, a pipeline that ends in one, or boosting with max_depth=1",
+            mend="give a fitted linear or logistic model, a pipeline that ends in one, or boosting of depth 1",
         )  # fmt: skip
     if X is not None:
         shapes = _observed(shapes, X)
+    _refuse_other_links(final)
     task, classes = _task(final, len(intercept))
     _refuse_one_hot(shapes, X)
     return AdditiveModel(
         tuple(shapes), intercept, task=task, classes=classes, logit=_is_logistic(final), source=type(final).__name__,
         original=getattr(estimator, "decision_function", None) or estimator.predict,
     )  # fmt: skip
+
+
+def _is_boosting(final: Any) -> bool:
+    kind = type(final).__name__
+    return kind.startswith(("GradientBoosting", "HistGradientBoosting")) and hasattr(final, "n_features_in_")
+
+
+def _refuse_other_links(final: Any) -> None:
+    """A regressor whose output is a function of the sum, and not the sum."""
+    loss = getattr(final, "_loss", None) or getattr(final, "_base_loss", None)
+    link = type(getattr(loss, "link", None)).__name__
+    if not hasattr(final, "classes_") and link not in ("NoneType", "IdentityLink"):
+        mend = "fit it with a loss whose output is the sum itself, such as squared_error"
+        raise BadInput(f"its link is {link}", where=type(final).__name__, mend=mend)
 
 
 def _names(estimator: Any, X: Any) -> list[str]:
@@ -164,7 +183,7 @@ def _one_hot(step: Any) -> list[Any]:
         raise BadInput("OneHotEncoder joins rare categories", where="pipeline", mend="fit it without min_frequency")
 
     def columns_of(j: int, column: Column) -> list[Column]:
-        levels = tuple(_level(value) for value in step.categories_[j])
+        levels = tuple(level_name(value) for value in step.categories_[j])
         edges = level_edges(len(levels))
         dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
         indicators = np.eye(len(levels))
@@ -175,10 +194,6 @@ def _one_hot(step: Any) -> list[Any]:
         ]
 
     return [lambda column, j=j: columns_of(j, column) for j in range(len(step.categories_))]
-
-
-def _level(value: Any) -> str:
-    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
 
 
 def _binned(step: Any, j: int, column: Column) -> list[Column]:
@@ -276,59 +291,6 @@ def _shifted(coefficients: Floats, step: Floats) -> Floats:
     return out
 
 
-def _stumps(final: Any, columns: list[Column], names: Sequence[str]) -> tuple[list[Shape], Floats]:
-    trees = np.asarray(final.estimators_, dtype=object)
-    if trees.ndim == 1:
-        trees = trees[:, None]
-    if any(len(column.coefficients) > 1 or column.coefficients[0, 1:].tolist() != [1.0] for column in columns):
-        raise BadInput("boosted trees come after other steps", where="pipeline", mend="give the boosting model alone")
-    n_outputs = trees.shape[1]
-    steps: list[list[tuple[float, int, float, float]]] = [[] for _ in names]
-    base = np.zeros(n_outputs)
-    for number, row in enumerate(trees):
-        for c, grown in enumerate(row):
-            tree = grown.tree_
-            if tree.max_depth > 1:
-                joined = sorted({names[f] for f in tree.feature if f >= 0})
-                raise BadInput(
-                    f"not additive: tree {number + 1} has depth {tree.max_depth} and joins {' & '.join(joined)}",
-                    where=type(final).__name__, mend="fit it with max_depth=1",
-                )  # fmt: skip
-            value = final.learning_rate * tree.value[:, 0, 0]
-            if tree.max_depth == 0:
-                base[c] += value[0]
-            else:
-                edge = _edge_of_single(tree.threshold[0])
-                steps[tree.feature[0]].append((edge, c, value[tree.children_left[0]], value[tree.children_right[0]]))
-    shapes = [_steps(name, own, n_outputs) for name, own in zip(names, steps, strict=True)]
-    # what precedes the trees is the same for every row; one row shows it
-    row = np.zeros((1, len(names)))
-    with warnings.catch_warnings():  # that the row's columns have no names
-        warnings.simplefilter("ignore", UserWarning)
-        theirs = final.decision_function(row) if hasattr(final, "decision_function") else final.predict(row)
-    ours = np.sum([shape(row[:, j]) for j, shape in enumerate(shapes)], axis=0)
-    return shapes, (np.asarray(theirs, np.float64).reshape(1, -1) - ours)[0]
-
-
-def _edge_of_single(threshold: float) -> float:
-    """The largest double that is at most ``threshold`` once it is rounded to single precision, as the trees do."""
-    below = np.float32(threshold)
-    if float(below) > threshold:
-        below = np.nextafter(below, np.float32(-np.inf))
-    middle = (float(below) + float(np.nextafter(below, np.float32(np.inf)))) / 2
-    return middle if float(np.float32(middle)) == float(below) else math.nextafter(middle, -math.inf)
-
-
-def _steps(name: str, own: list[tuple[float, int, float, float]], n_outputs: int) -> Shape:
-    inner = np.unique([edge for edge, *_ in own])
-    values = np.zeros((len(inner) + 1, n_outputs))
-    for edge, c, left, right in own:
-        place = int(np.searchsorted(inner, edge)) + 1
-        values[:place, c] += left
-        values[place:, c] += right
-    return Shape.table(name, [-np.inf, *inner, np.inf], values, edge_goes_up=False)
-
-
 def _observed(shapes: list[Shape], X: Any) -> list[Shape]:
     """The shapes over the range that the rows cover, with the rows' weights."""
     import dataclasses
@@ -342,6 +304,8 @@ def _observed(shapes: list[Shape], X: Any) -> list[Shape]:
         ends: dict[str, Any] = (
             {} if shape.levels or not len(encoded) else {"low": float(encoded.min()), "high": float(encoded.max())}
         )
+        n_missing = len(column) - len(encoded)
+        ends |= {"missing": shape.missing if n_missing else None, "missing_weight": float(n_missing)}
         found.append(dataclasses.replace(shape, weights=counts if shape.constant else None, **ends))
     return found
 
@@ -372,7 +336,7 @@ def _task(final: Any, n_outputs: int) -> tuple[Task, tuple[str, ...]]:
         if n_outputs > 1:
             raise BadInput(f"it has {n_outputs} outputs", where=type(final).__name__, mend="fit one model for each")
         return "regression", ()
-    classes = tuple(_level(name) for name in final.classes_)
+    classes = tuple(level_name(name) for name in final.classes_)
     return ("binary" if n_outputs == 1 else "multiclass"), classes
 
 
