@@ -121,6 +121,17 @@ def test_a_regression_and_several_classes(tmp_path: Path) -> None:
     assert answer.tables["cases"].frame["reason_size"].to_list() == [2, 2]
 
 
+def test_ties_are_shown_in_the_cases(tmp_path: Path) -> None:
+    """Three alike features of 0 or 1 and a cutoff of 2: at (1, 1, 1) any two settle it, at (1, 1, 0) the two ones."""
+    card = "feature,category,points\n(cutoff),,2\n" + "".join(f"{name},{k},{k}\n" for name in "abc" for k in (0, 1))
+    fields = files(tmp_path, card=card, rows="a,b,c\n1,1,1\n1,1,0\n0,0,1\n")
+    cases = ask("additive-reasons", store=False, **fields).tables["cases"].frame
+    assert cases["in_every_reason"].to_list() == ["", "a, b", "a, b"]
+    assert cases["in_some_reason"].to_list() == ["a, b, c", "a, b", "a, b"]
+    assert cases["at_line"].to_list() == [False, True, False]
+    assert cases["borderline"].to_list() == [False, False, False]
+
+
 def test_only_the_cases_asked_for_are_answered(tmp_path: Path) -> None:
     answer = ask("additive-reasons", store=False, **files(tmp_path), cases=[3, 1])
     assert answer.tables["cases"].frame["row"].to_list() == [3, 1]

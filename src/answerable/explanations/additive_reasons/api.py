@@ -50,7 +50,8 @@ def minimum_sufficient_reason(
     Returns
     -------
     row (from 1), decision, score (less the cutoff), reason (list of names), size, bound (no reason is smaller), slack,
-    guarantee, borderline
+    guarantee, borderline, in_every_reason and in_some_reason (lists of names: of all smallest reasons; null for pairs,
+    several classes and regressions)
     """
     given = load(model)
     found = cases(given, given.encode(X), frozen=given.numbers_of(frozen), tolerance=tolerance)
@@ -63,6 +64,8 @@ def minimum_sufficient_reason(
             "slack": found.reason_slack,
             "guarantee": found.guarantee_reason,
             "borderline": found.borderline,
+            "in_every_reason": tied(given, found, found.core),
+            "in_some_reason": tied(given, found, found.some),
         }
     )
 
@@ -409,6 +412,13 @@ def new_values(model: AdditiveModel, found: Cases) -> list[list[str]]:
         [f"{model.names[j]} = {model.features[j].shown(found.worst[row, j])}" for j in np.flatnonzero(changed)]
         for row, changed in enumerate(found.change)
     ]
+
+
+def tied(model: AdditiveModel, found: Cases, chosen: npt.NDArray[np.bool_]) -> pl.Series:
+    """For each row the chosen features by name; null where ties are not known."""
+    names = _named(model, chosen).to_list()
+    known = [one if sure else None for one, sure in zip(names, found.ties_known, strict=True)]
+    return pl.Series(known, dtype=pl.List(pl.String))
 
 
 def _decided(model: AdditiveModel, found: Cases) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from answerable.subjects.additive_model.ranges import Range, binned, ranges
 
 from .covers import cheapest_cover
 from .pairs import PairModel, States, Table, least, smallest_set
-from .solver import EPSILON, Reasons, reasons, sufficient
+from .solver import EPSILON, Reasons, reasons, sufficient, tie_class
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -40,6 +40,9 @@ class Cases(NamedTuple):
     worst : (n_rows, n_features) encoded values that go furthest against the decision
     guarantee_reason, guarantee_change : (n_rows,) "exact", "subset-minimal" or "interval"
     borderline : (n_rows,) bool, decided in fractions
+    core, some : (n_rows, n_features) bool, features in every smallest reason, and in some; only of one score without
+        pairs, the reason itself elsewhere
+    ties_known : whether these two say more than the reason
     """
 
     score: Floats
@@ -54,6 +57,9 @@ class Cases(NamedTuple):
     guarantee_reason: list[str]
     guarantee_change: list[str]
     borderline: Bools
+    core: Bools
+    some: Bools
+    ties_known: Bools
 
 
 def reasons_of(model: AdditiveModel, encoded: Floats, *, frozen: Sequence[int] = (), threads: int = 1) -> Reasons:
@@ -133,11 +139,28 @@ def _one_score(
                 change[row], bound[row], exact[row] = cover.chosen, cover.bound, cover.proved
                 change_slack[row] = float(excess[cover.chosen].sum() - abs(found.score[row]))
     worst = np.where(found.positive[:, None], ends.at_low, ends.at_high)
+    core, some = _ties(model, encoded, found, ends, frozen)
     return Cases(
         found.score, found.positive.astype(np.intp), found.reason(), found.reason_slack,
         found.reason_size.astype(np.float64), change, change_slack, bound, _keep_frozen(worst, encoded, frozen),
-        [EXACT] * len(encoded), [EXACT if one else INTERVAL for one in exact], found.borderline,
+        [EXACT] * len(encoded), [EXACT if one else INTERVAL for one in exact], found.borderline, core, some,
+        np.ones(len(encoded), bool),
     )  # fmt: skip
+
+
+def _ties(
+    model: AdditiveModel, encoded: Floats, found: Reasons, ends: Range, frozen: Sequence[int]
+) -> tuple[Bools, Bools]:
+    """Features in every smallest reason, and in some, in chunks of rows."""
+    core, some = np.empty(encoded.shape, bool), np.empty(encoded.shape, bool)
+    offset = float(model.intercept[0] - model.cutoff)
+    for start in range(0, len(encoded), CHUNK):
+        rows = slice(start, start + CHUNK)
+        own = model.contributions(encoded[rows])[:, :, 0]
+        columns: list[Any] = [column[rows] for column in found]
+        part = Reasons(*columns)
+        core[rows], some[rows] = tie_class(part, own, ends.low, ends.high, offset, frozen=frozen)
+    return core, some
 
 
 def _keep_frozen(worst: Floats, encoded: Floats, frozen: Sequence[int]) -> Floats:
@@ -164,12 +187,11 @@ class _Row(NamedTuple):
 
 
 def _joined(rows: list[_Row]) -> Cases:
-    columns = list(zip(*rows, strict=True))
-    arrays: list[Any] = [
-        list(column) if name.startswith("guarantee") else np.array(column)
-        for name, column in zip(Cases._fields, columns, strict=True)
-    ]
-    return Cases(*arrays)
+    columns = dict(zip(_Row._fields, zip(*rows, strict=True), strict=True))
+    arrays: dict[str, Any] = {
+        name: list(column) if name.startswith("guarantee") else np.array(column) for name, column in columns.items()
+    }
+    return Cases(**arrays, core=arrays["reason"], some=arrays["reason"], ties_known=np.zeros(len(rows), bool))
 
 
 def _regression(

@@ -28,12 +28,15 @@ CASES = {
     "reason_size": "their number [features]",
     "reason_bound": "no reason is smaller than this [features]",
     "reason_slack": "by how much the worst completion of the reason still clears the line [score]",
+    "in_every_reason": "features that stand in every smallest reason; missing for pairs, classes and regressions",
+    "in_some_reason": "features that stand in some smallest reason; more than the reason where features are tied",
     "reason_guarantee": "exact, subset-minimal (nothing can be left out) or interval (bounds)",
     "change": "the least to change so that the decision flips, with the new values; empty where nothing flips it",
     "change_size": "number of changed features; 0 where nothing flips the decision [features]",
     "change_bound": "no change is smaller (with costs: cheaper) than this; missing where nothing flips it",
     "change_slack": "by how much the change passes the line; where nothing flips it, what is lacking [score]",
     "change_guarantee": "exact, subset-minimal or interval",
+    "at_line": "whether the score is exactly the cutoff, where class 1 is decided; a tie of scores for several classes",
     "borderline": "whether a test lay within rounding of the line and was decided in fractions",
 }
 FEATURES = {
@@ -307,7 +310,10 @@ def _case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.Dat
     import numpy as np
     import polars as pl
 
-    from .api import new_values
+    from .api import new_values, tied
+
+    def in_words(chosen: Any) -> pl.Series:
+        return tied(model, found, chosen).list.join(", ")
 
     names = np.array(model.names, object)
     bound = np.where(np.isfinite(found.change_bound), found.change_bound, np.nan)
@@ -320,12 +326,17 @@ def _case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.Dat
             "reason_size": found.reason.sum(axis=1),
             "reason_bound": found.reason_bound,
             "reason_slack": found.reason_slack,
+            "in_every_reason": in_words(found.core),
+            "in_some_reason": in_words(found.some),
             "reason_guarantee": found.guarantee_reason,
             "change": [", ".join(values) for values in new_values(model, found)],
             "change_size": found.change.sum(axis=1),
             "change_bound": pl.Series(bound).fill_nan(None),
             "change_slack": found.change_slack,
             "change_guarantee": found.guarantee_change,
+            "at_line": pl.Series(
+                [None if model.task == "regression" else bool(s == 0) for s in found.score], dtype=pl.Boolean
+            ),
             "borderline": found.borderline,
         }
     )

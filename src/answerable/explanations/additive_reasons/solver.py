@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -148,8 +148,14 @@ def sufficient(contributions: Floats, low: Floats, high: Floats, offset: float, 
     return kept, np.where(positive, end, -end)
 
 
-def tie_class(found: Reasons, contributions: Floats, low: Floats, high: Floats) -> tuple[Bools, Bools]:
+def tie_class(
+    found: Reasons, contributions: Floats, low: Floats, high: Floats, offset: float = 0.0, *, frozen: Sequence[int] = ()
+) -> tuple[Bools, Bools]:
     """Which features stand in every smallest reason, and which in some.
+
+    Parameters
+    ----------
+    found : what :func:`reasons` gave for the same contributions, low, high, offset and frozen
 
     Returns
     -------
@@ -161,29 +167,55 @@ def tie_class(found: Reasons, contributions: Floats, low: Floats, high: Floats) 
     take the place of the last.
     """
     excess = np.where(found.positive[:, None], contributions - low, high - contributions)
+    excess[:, list(frozen)] = 0.0
     order = found.order.astype(np.intp)
     n_rows, n_features = excess.shape
     sorted_excess = np.take_along_axis(excess, order, axis=1)
     rows, size = np.arange(n_rows), found.reason_size
-    ranks = np.arange(n_features)
-    in_reason = ranks < size[:, None]
-    next_one = np.where(size < n_features, sorted_excess[rows, np.minimum(size, n_features - 1)], np.inf)
+    in_reason = np.arange(n_features) < size[:, None]
+    next_one = sorted_excess[rows, np.minimum(size, n_features - 1)]
     last_one = sorted_excess[rows, np.maximum(size - 1, 0)]
-    tolerance = 4 * n_features * EPSILON * np.abs(contributions).sum(axis=1)
     slack = found.reason_slack[:, None]
+    left_without, left_with = slack - (sorted_excess - next_one[:, None]), slack - (last_one[:, None] - sorted_excess)
+    up = found.positive[:, None]
 
-    def kept(loss: Floats) -> Bools:
-        """Whether the class is kept after a further loss; for class 0 a slack of 0 is lost."""
-        left = slack - loss
-        return np.where(found.positive[:, None], left >= -tolerance[:, None], left > tolerance[:, None])
+    def kept(left: Any) -> Any:
+        """Whether the class is kept; for class 0 it is lost where nothing is left."""
+        return np.where(up, left >= 0, left > 0)
 
-    with np.errstate(invalid="ignore"):
-        replaceable = kept(sorted_excess - next_one[:, None]) & (size < n_features)[:, None]
-        can_replace = kept(last_one[:, None] - sorted_excess) & (size > 0)[:, None]
+    replaceable = kept(left_without) & (size < n_features)[:, None]
+    can_replace = kept(left_with) & (size > 0)[:, None]
+    exact = all(_on_grid(part) for part in (contributions, low, high, np.array([offset])))
+    near = 4 * n_features * EPSILON * (np.abs(contributions).sum(axis=1) + abs(offset))
+    doubtful = (np.abs(np.stack([left_without, left_with])) <= near[:, None]).any(axis=(0, 2))
+    for row in np.flatnonzero(doubtful & (not exact)):
+        replaceable[row], can_replace[row] = _ties_exactly(
+            found, int(row), contributions[row], low, high, offset, list(frozen)
+        )
     core, some = np.empty_like(in_reason), np.empty_like(in_reason)
     np.put_along_axis(core, order, in_reason & ~replaceable, axis=1)
     np.put_along_axis(some, order, in_reason | can_replace, axis=1)
     return core, some
+
+
+def _ties_exactly(
+    found: Reasons, row: int, contributions: Floats, low: Floats, high: Floats, offset: float, frozen: list[int]
+) -> tuple[list[bool], list[bool]]:
+    """For each feature, by falling excess: whether the next can take its place, and whether it can take the last's."""
+    up, size = bool(found.positive[row]), int(found.reason_size[row])
+    side = abs(sum(map(Fraction, contributions), Fraction(offset)))
+    ends = low if up else high
+    excess = [
+        Fraction(0) if j in frozen else abs(Fraction(contributions[j]) - Fraction(float(ends[j])))
+        for j in found.order[row].tolist()
+    ]
+    slack = side - sum(excess[size:], Fraction(0))
+
+    def kept(loss: Fraction) -> bool:
+        return loss <= slack if up else loss < slack
+
+    replaceable = [size < len(excess) and kept(one - excess[size]) for one in excess]
+    return replaceable, [size > 0 and kept(excess[size - 1] - one) for one in excess]
 
 
 def _empty(n_rows: int, n_features: int) -> Reasons:

@@ -172,10 +172,7 @@ def _add(node: Node, where: npt.NDArray[np.bool_], values: Floats, place_of: Cal
     if not isinstance(node, Split):
         values[where] += node
         return
-    if node.levels is None:
-        left = np.arange(len(values)) < place_of(node.edge)
-    else:
-        left = node.levels
+    left = np.arange(len(values)) < place_of(node.edge) if node.levels is None else node.levels
     _add(node.left, where & left, values, place_of)
     _add(node.right, where & ~left, values, place_of)
 
