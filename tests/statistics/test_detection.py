@@ -59,6 +59,35 @@ def test_many_columns_in_any_order_on_any_threads():
     assert single.values == pytest.approx(found.values, abs=1e-6)
 
 
+SHAPES = {
+    "even": lambda x: x,
+    "skewed": lambda x: np.exp(4 * x),
+    "near both ends": lambda x: 1 / (1 + np.exp(-20 * x)),
+    "one far away": lambda x: np.where(x == x.max(), 1e300, x),
+    "many far away": lambda x: np.where(x > 0.5, x * 1e200, x * 1e-200),
+    "infinite": lambda x: np.where(np.abs(x) > 2, np.sign(x) * np.inf, x),
+    "few values": lambda x: np.round(2 * x),
+    "one value": lambda x: 0 * x,
+    "a tie among many": lambda x: np.where(np.abs(x) < 0.3, 0.0, x),
+    "denormal": lambda x: x * 1e-320,
+    "widest": lambda x: np.where(x > 0, 1.7e308, -1.7e308),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_however_the_scores_are_spread(shape):
+    """Cells of equal width, their cells and the sort behind them all count the same pairs."""
+    rng = np.random.default_rng(8)
+    labels = rng.random(1500) < 0.3
+    scores = SHAPES[shape](rng.normal(size=(1500, 3)) + 0.3 * labels[:, None])
+    with np.errstate(invalid="ignore"):
+        beaten = (scores[labels][:, None] > scores[~labels]) + 0.5 * (scores[labels][:, None] == scores[~labels])
+    found = aurocs(labels, scores)
+    assert found.values == pytest.approx(beaten.mean(axis=(0, 1)), rel=1e-12)
+    by_jackknife = [beaten.mean(axis=1 - side).var(axis=0, ddof=1) / beaten.shape[side] for side in (0, 1)]
+    assert found.variances == pytest.approx(np.transpose(by_jackknife), rel=1e-9, abs=1e-16)
+
+
 @given(LABELLED)
 def test_only_the_order_of_scores_matters(rows):
     labels, scores = np.array(rows).T

@@ -244,6 +244,25 @@ def test_transport_against_a_linear_program(shape: tuple[int, int]) -> None:
         assert fni_emda(s * truth + 1e-300, truth) == pytest.approx(1.0)
 
 
+def test_transport_of_more_sources_than_a_heap_holds_at_first() -> None:
+    """The plan proves itself: it fits, and prices of the places exist under which every source takes its cheapest."""
+    rng = np.random.default_rng(3)
+    for k, slack in ((2, 1.0), (5, 0.999), (8, 0.6)):
+        mass, cost = rng.random(1500) ** 4, rng.random((1500, k))
+        mass *= slack / mass.sum()
+        room = np.full(k, 1 / k)
+        total, plan = least_transport(mass, cost, room)
+        assert plan.sum(axis=1) == pytest.approx(mass, abs=1e-12) and (plan.sum(axis=0) <= room + 1e-12).all()
+        served = [np.where(plan[:, [v]] > 1e-14, cost - cost[:, [v]], np.inf).min(axis=0) for v in range(k)]
+        step = np.array(served)
+        for through in range(k):  # Floyd and Warshall: no chain of moves saves anything, none to a place with room
+            step = np.minimum(step, step[:, [through]] + step[[through]])
+        assert (step.diagonal() >= -1e-9).all()
+        free, used = plan.sum(axis=0) < room - 1e-9, plan.sum(axis=0) > 1e-9
+        assert (step[np.ix_(used, free)] >= -1e-9).all()
+        assert total == pytest.approx((plan * cost).sum(), abs=1e-12)
+
+
 # Data
 
 
