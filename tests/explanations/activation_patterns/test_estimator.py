@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
+from answerable.errors import BadInput
 from answerable.explanations.activation_patterns import NAMEnsemble, PatternGAM, PatternQLR, term_scores
 from answerable.explanations.activation_patterns.curves import SplineGAM
 from tests.oracles.activation_patterns import two_gaussians
@@ -91,3 +92,23 @@ def test_a_quadratic_model_finds_the_pair() -> None:
     assert (top["term"], top["kind"], top["verdict"]) == ("x0 × x1", "pair", "informative and used")
     assert found.input_importance_[2] < 0.01
     assert np.mean(found.predict(X) == y) > 0.7
+
+
+def test_a_quadratic_model_that_was_given_is_judged_as_it_is() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    y = (X[:, 0] + rng.normal(size=20_000) > 0).astype(int)
+    own = PatternQLR(standardize=False).fit(X, y)
+    same = PatternQLR(standardize=False, coefficients=own.scores_.weight).fit(X, y)
+    for name in ("sd_model", "sd_pattern", "product", "slope", "pattern"):
+        assert getattr(same.scores_, name) == pytest.approx(getattr(own.scores_, name), rel=1e-9, abs=1e-12), name
+    given = PatternQLR(standardize=False, coefficients=[1.0, -1.0, 0.0, 0.0, 0.0], n_boot=100).fit(X, y)
+    assert given.scores_.weight.tolist() == [1.0, -1.0, 0.0, 0.0, 0.0]
+    assert given.scores_.verdict == ["informative and used", "suppressor", "unused", "unused", "unused"]
+    assert given.intervals_["sd_model"][1] == pytest.approx(
+        [1.0, 1.0], abs=0.05
+    )  # the weight is known, the spread is not
+    with pytest.raises(BadInput, match="give one for each of 5 terms"):
+        PatternQLR(coefficients=[1.0, 2.0]).fit(X, y)
+    with pytest.raises(BadInput, match="coefficients, term 2: it is not finite"):
+        PatternQLR(coefficients=[1.0, np.nan, 0, 0, 0]).fit(X, y)

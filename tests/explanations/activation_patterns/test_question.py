@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -116,11 +119,26 @@ def test_the_intensive_care_replica_s_suppressor() -> None:
         ),
         (
             {"table": table().with_columns(kind=pl.Series(["a", "b", "c", "d"] * 500)), "target": "outcome", "curves": "quadratic"},
-            "column kind: its words are kinds, and products of their codes mean nothing",
+            "column kind: its entries are kinds, and products of their codes mean nothing",
         ),
         (
             {"table": table().with_columns(copy=pl.col("outcome")), "target": "outcome", "curves": "linear"},
             "term .*separate.*set a ridge",
+        ),
+        (
+            {"table": table().with_columns(code=pl.Series([1, 2, 3, 4] * 500)), "target": "outcome", "curves": "quadratic", "nominal": ["code"]},
+            "column code: its entries are kinds, and products of their codes mean nothing",
+        ),
+        ({"table": table(), "target": "outcome", "nominal": ["cod"]}, "no column 'cod'"),
+        ({"table": table(), "target": "outcome", "features": ["noise", "noise"]}, "features, column noise: it stands twice"),
+        (
+            {"table": pl.DataFrame(np.random.default_rng(0).normal(size=(40, 9))).with_columns(y=pl.Series([0, 1] * 20)), "target": "y",
+             "curves": "quadratic"},
+            "refit: 54 terms are fitted on 40 rows; set a ridge",
+        ),
+        (
+            {"table": table().with_columns(both=pl.col("signal") - pl.col("noise")), "target": "outcome", "curves": "linear"},
+            "refit, term both: the other terms determine it",
         ),
         ({"replica": "suppressor", "margin": 2.0}, "field margin"),
         ({"replica": "suppressor", "rows": 201}, "field rows"),
@@ -222,3 +240,42 @@ def test_a_model_of_three_classes_is_taken_as_one_against_the_rest() -> None:
     answer = put(table=full, target="kind", positive="low", model=model)
     assert answer.metrics["auroc"].value > 0.9
     assert any(limit.startswith("The model has 3 classes: low is set against the rest") for limit in answer.limits)
+
+
+def test_a_constant_column_is_told() -> None:
+    answer = put(table=table().with_columns(fixed=pl.lit(7.0)), target="outcome", curves="linear")
+    assert "Term fixed is constant: its importance is 0." in answer.limits
+    assert answer.tables["terms"].frame.filter(pl.col("term") == "fixed")["verdict"].to_list() == ["unused"]
+
+
+def test_a_numeric_target_is_told_in_its_own_units() -> None:
+    X, _ = two_gaussians(1500, 0)
+    y = 3 * X[:, 0] + np.random.default_rng(0).normal(size=1500)
+    frame = pl.DataFrame({"cause": X[:, 0] - X[:, 1], "twin": X[:, 1], "y": y})
+    answer = put(table=frame, target="y", link="identity", curves="linear")
+    assert answer.metrics["largest_product"].unit == "units of the target squared"
+    assert "[units of the target]" in answer.tables["terms"].descriptions["sd_model"]
+    assert (
+        "units of the target" in answer.figures["deviations"].svg() and "og-odds" not in answer.figures["curves"].svg()
+    )
+
+
+def test_pairs_of_pixels_have_a_map_of_their_own() -> None:
+    answer = put(replica="xor", background="white", rows=600, curves="quadratic", ridge=1.0)
+    pairs = answer.tables["pairs"].frame
+    assert pairs.height == 128 and pairs["truth"][:16].all()  # each pixel of one shape with each of the other
+    assert "joins pixels that carry the class" in " ".join(answer.figures["pairs"].title.split())
+
+
+def test_what_a_terminal_says_of_bad_input(tmp_path: Path) -> None:
+    """One line with file and column, exit code 2, nothing written."""
+    path = tmp_path / "cases.csv"
+    table(200).with_columns(outcome=pl.lit("no")).write_csv(path)
+    told = subprocess.run(
+        [sys.executable, "-m", "answerable", "ask", "activation-patterns", "--seed", "0", "--table", str(path), "--target",
+         "outcome", "--save", str(tmp_path / "out")],
+        capture_output=True, text=True, env={**os.environ, "ANSWERABLE_STORE": str(tmp_path / "store")},
+    )  # fmt: skip
+    assert told.returncode == 2, told.stderr
+    assert "column outcome: every label is 'no'; both classes are needed" in told.stderr
+    assert not (tmp_path / "out").exists()

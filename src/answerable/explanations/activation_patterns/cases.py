@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class Cases:
     y : (n,) float64, 0 and 1, or numbers for the identity link
     positive : the label that is 1, empty for numbers
     words : of each column of words, what the codes stand for
+    nominal : columns of numbers that are codes of kinds
     truth : (8, 8) bool, the pixels that carry the class, None for tables that are no images
     planted : (n_features,) which features were planted as suppressors, None where that is not known
     """
@@ -36,6 +37,7 @@ class Cases:
     y: Floats
     positive: str = ""
     words: Mapping[str, list[str]] = field(default_factory=dict)
+    nominal: tuple[str, ...] = ()
     truth: Bools | None = None
     planted: Bools | None = None
 
@@ -46,8 +48,9 @@ class Cases:
 
     @property
     def coded(self) -> list[str]:
-        """Columns of more than two words: their codes have an order that means nothing."""
-        return [name for name, words in self.words.items() if len(words) > 2]
+        """Columns of more than two kinds: their codes have an order that means nothing."""
+        words = [name for name, words in self.words.items() if len(words) > 2]
+        return words + [name for name in self.nominal if name not in self.words]
 
     @property
     def labels(self) -> Any:
@@ -67,11 +70,19 @@ def replicated(replica: Replica, *, n: int, seed: int, background: Background, d
     """A made-up table; parameters are those of :func:`make_replica`."""
     made = make_replica(replica, n=n, seed=seed, background=background, distractor=distractor)
     frame = pl.DataFrame(made.X, schema=made.names, orient="row")
-    return Cases(frame, made.X, made.y, "", {}, made.truth, made.suppressors if made.suppressors.any() else None)
+    return Cases(frame, made.X, made.y, "", {}, (), made.truth, made.suppressors if made.suppressors.any() else None)
 
 
 def tabulated(
-    table: Any, *, target: str, positive: str, features: list[str] | None, recipe: str, numeric: bool, model: Any
+    table: Any,
+    *,
+    target: str,
+    positive: str,
+    features: list[str] | None,
+    recipe: str,
+    numeric: bool,
+    model: Any,
+    nominal: Sequence[str] = (),
 ) -> Cases:
     """The cases of a table.
 
@@ -84,6 +95,7 @@ def tabulated(
     recipe : ``none``, or ``compas`` (:func:`compas_rows`)
     numeric : whether the target is a number, not a label
     model : the additive model that is asked about, None if one is to be fitted
+    nominal : columns whose numbers are codes of kinds
 
     Raises
     ------
@@ -96,7 +108,7 @@ def tabulated(
     if recipe == "compas":
         frame, target = compas_rows(frame), target or "two_year_recid"
     names = features or _features_of(model, frame, target)
-    for name in (*names, target):
+    for name in (*names, target, *nominal):
         if name not in frame.columns:
             raise unknown("column", name, frame.columns, where=where)
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
@@ -106,10 +118,11 @@ def tabulated(
         raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
     X = np.column_stack([_numbers(frame[name], where) for name in names])
     words = {name: sorted(frame[name].cast(pl.String).unique()) for name in names if not _is_numeric(frame[name])}
+    kinds = tuple(name for name in names if name in nominal or (recipe == "compas" and name == "race"))
     if numeric:
-        return Cases(frame.select(names), X, _numbers(frame[target], where), "", words)
+        return Cases(frame.select(names), X, _numbers(frame[target], where), "", words, kinds)
     y, positive = _labels(frame[target], positive, where)
-    return Cases(frame.select(names), X, y, positive, words)
+    return Cases(frame.select(names), X, y, positive, words, kinds)
 
 
 def _features_of(model: Any, frame: pl.DataFrame, target: str) -> list[str]:

@@ -18,7 +18,7 @@ from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
 
 from .aggregation import Rule, input_importance
 from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes
-from .logistic import Link, multivariate_refit, univariate_slopes
+from .logistic import Link, given_fit, multivariate_refit, univariate_slopes
 from .solver import (
     Scale,
     Term,
@@ -51,7 +51,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
         self.term_names_ = [term_name(term, self.feature_names_) for term in terms]
         self.scores_: TermScores = term_scores(
             values, y, names=self.term_names_, weights=weights, link=self.link, scale=self.scale, ridge=self.ridge,
-            level=self.level, margin=self.margin, least_share=self.least_share,
+            level=self.level, margin=self.margin, least_share=self.least_share, coefficients=self._given(),
         )  # fmt: skip
         for number in np.flatnonzero(self.scores_.constant):
             warnings.warn(f"term {self.term_names_[number]} is constant: its importance is 0", stacklevel=3)
@@ -61,6 +61,10 @@ class _Pattern(TransformerMixin, BaseEstimator):
             self._resample(values, y, weights)
         if self.link == "logit" and min(np.sum(y > 0.5), np.sum(y < 0.5)) >= 2:
             self.auroc_ = auroc_intervals(y > 0.5, self.scores_.linear[:, None], level=self.level)[0]
+
+    def _given(self) -> Floats | None:
+        """Coefficients of the terms, where they were given."""
+        return getattr(self, "coefficients", None)
 
     def _by_influence(self) -> dict[str, Any]:
         """Intervals of the deviations and their product, from standard errors."""
@@ -77,16 +81,23 @@ class _Pattern(TransformerMixin, BaseEstimator):
 
     def _resample(self, z: Floats, y: Floats, weights: Floats | None) -> None:
         """Bootstrap of the rows, components fixed: a resample is a set of row weights, no row is copied."""
-        full = multivariate_refit(z, y, weights=weights, link=self.link, ridge=self.ridge, names=self.term_names_)
+        fixed = self._given()
+        full = (
+            multivariate_refit(z, y, weights=weights, link=self.link, ridge=self.ridge, names=self.term_names_)
+            if fixed is None
+            else given_fit(z, fixed)
+        )
         slopes = univariate_slopes(z, y, weights=weights, link=self.link, ridge=self.ridge, names=self.term_names_)
         start = np.concatenate([[full.intercept], full.weights])
 
         def numbers(rows: Any) -> Floats:
             counts = np.bincount(rows.astype(np.int64), minlength=len(y)).astype(np.float64)
             counts = counts if weights is None else counts * weights
-            refit = multivariate_refit(
-                z, y, weights=counts, link=self.link, ridge=self.ridge, names=self.term_names_, start=start
-            )
+            refit = full
+            if fixed is None:
+                refit = multivariate_refit(
+                    z, y, weights=counts, link=self.link, ridge=self.ridge, names=self.term_names_, start=start
+                )
             alone = univariate_slopes(
                 z, y, weights=counts, link=self.link, ridge=self.ridge, names=self.term_names_, start=slopes
             )
@@ -339,6 +350,8 @@ class PatternQLR(_Pattern):
     Parameters
     ----------
     standardize : bring every feature to mean 0 and variance 1 first; products of raw features mostly repeat features
+    coefficients : (n_terms,) weights of a quadratic model that is judged as it is, in the order of
+        :func:`quadratic_terms` and in units of the (standardised, if so) monomials; its own are fitted when left out
     nominal : names or numbers of features whose values are codes of kinds; they are refused, since products of codes
         mean nothing
     scale, aggregate, link, positive, ridge, level, margin, least_share, n_boot, random_state : as for
@@ -349,6 +362,7 @@ class PatternQLR(_Pattern):
         self,
         *,
         standardize: bool = True,
+        coefficients: Floats | None = None,
         nominal: Sequence[int | str] = (),
         scale: Scale = "logit",
         aggregate: Rule = "auto",
@@ -362,6 +376,7 @@ class PatternQLR(_Pattern):
         random_state: int = 0,
     ) -> None:
         self.standardize = standardize
+        self.coefficients = coefficients
         self.nominal = nominal
         self.scale = scale
         self.aggregate = aggregate

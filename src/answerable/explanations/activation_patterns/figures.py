@@ -22,15 +22,17 @@ LONGEST_LABEL = 22
 SUPPRESSORS = ("suppressor", "negative suppressor")
 
 
-def deviations(terms: pl.DataFrame, width: int) -> Any:
+def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> Any:
     """Of every term, how far the model's curve and the pattern curve spread, with intervals and the verdict.
 
     Parameters
     ----------
     terms : term, sd_model, sd_model_low, sd_model_high, sd_pattern, sd_pattern_low, sd_pattern_high, verdict
     width : px of the whole figure
+    unit : of the deviations
     """
     rows, which = _largest(terms)
+    title = f"Standard deviation of the curve [{unit}]"
     narrow = width < 500
     end = max(max(row["sd_model_high"], row["sd_pattern_high"]) for row in rows) * 1.05 or 1.0
     x_scale = alt.Scale(domain=[0, end], nice=False)
@@ -42,11 +44,11 @@ def deviations(terms: pl.DataFrame, width: int) -> Any:
         ("sd_model", "interval-baseline", "estimate-baseline", -4),
         ("sd_pattern", "interval", "estimate", 4),
     ):
-        x = alt.X(f"{name}_low:Q", title="Standard deviation of the curve [log-odds]", scale=x_scale, axis=axis)
+        x = alt.X(f"{name}_low:Q", title=title, scale=x_scale, axis=axis)
         layers.append(chart.mark_rule(style=style(bar), yOffset=offset).encode(x=x, x2=f"{name}_high:Q", y=y))
         layers.append(
             chart.mark_point(style=style(dot), size=45, yOffset=offset).encode(
-                x=alt.X(f"{name}:Q", title="Standard deviation of the curve [log-odds]", scale=x_scale, axis=axis), y=y
+                x=alt.X(f"{name}:Q", title=title, scale=x_scale, axis=axis), y=y
             )
         )
     if not narrow:
@@ -138,13 +140,14 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
     )
 
 
-def curves(points: pl.DataFrame, width: int) -> Any:
+def curves(points: pl.DataFrame, width: int, *, unit: str = "log-odds") -> Any:
     """Model curve and pattern curve of a few features, with where the rows lie.
 
     Parameters
     ----------
     points : feature, x, word (null for numbers), model, pattern, rows (share of the rows about x)
     width : px of the whole figure
+    unit : of the curves
     """
     names = points["feature"].unique(maintain_order=True).to_list()
     across = 1 if width < 500 else 2
@@ -154,7 +157,8 @@ def curves(points: pl.DataFrame, width: int) -> Any:
     pad = 0.08 * (high - low) or 1.0
     y_scale = alt.Scale(domain=[low - 2 * pad, high + pad], nice=False)
     panels = [
-        _curve_panel(points.filter(points["feature"] == name), name, each, y_scale, low - 2 * pad) for name in names
+        _curve_panel(points.filter(points["feature"] == name), name, each, y_scale, low - 2 * pad, unit)
+        for name in names
     ]
     lines = [alt.hconcat(*panels[start : start + across], spacing=24) for start in range(0, len(panels), across)]
     gaps = {
@@ -167,7 +171,7 @@ def curves(points: pl.DataFrame, width: int) -> Any:
     finding = f"The model's curve of {_short(widest)} is {wider} what it carries of the target"
     how = (
         "Grey: the model's curve. Blue: the pattern curve, the same scaled to its own link with the target. Strokes at "
-        "the foot: where the rows lie, darker for more. Log-odds about the mean."
+        f"the foot: where the rows lie, darker for more. {unit.capitalize()} about the mean."
     )
     return alt.vconcat(*lines, spacing=18).properties(
         title=_title(finding, how, width),
@@ -176,7 +180,7 @@ def curves(points: pl.DataFrame, width: int) -> Any:
     )
 
 
-def _curve_panel(points: pl.DataFrame, name: str, width: int, y_scale: alt.Scale, foot: float) -> Any:
+def _curve_panel(points: pl.DataFrame, name: str, width: int, y_scale: alt.Scale, foot: float, unit: str) -> Any:
     """Both curves over numbers, or both levels of each word."""
     rows = points.select("x", "word", "model", "pattern", "rows").to_dicts()
     words = _distinct([_short(row["word"]) for row in rows]) if rows[0]["word"] is not None else []
@@ -192,7 +196,7 @@ def _curve_panel(points: pl.DataFrame, name: str, width: int, y_scale: alt.Scale
         if words
         else alt.X("x:Q", title=_short(name), scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=4))
     )  # fmt: skip
-    title = "Log-odds"
+    title = unit.capitalize()
     strip = chart.mark_tick(style=style("baseline-bar"), thickness=2, height=8).encode(
         x=x, y=alt.datum(foot), opacity=alt.Opacity("rows:Q", scale=alt.Scale(range=[0.08, 1]), legend=None)
     )
@@ -251,6 +255,58 @@ def pixel_map(pixels: pl.DataFrame, width: int) -> Any:
         ),
         padding={"left": 14, "right": 20, "top": 4, "bottom": 4},
         description=f"Map of 8 by 8 pixels; {inside:.0%} of the importance lies on the true pixels.",
+    )
+
+
+def pair_map(pairs: pl.DataFrame, width: int) -> Any:
+    """Pictures in a picture: in the place of each pixel, which other pixels it makes informative pairs with.
+
+    Parameters
+    ----------
+    pairs : row, column, other_row, other_column, product, truth (both carry the class)
+    width : px of the whole figure
+    """
+    most = float(pairs["product"].to_numpy().max()) or 1.0
+    cells = []
+    for pair in pairs.iter_rows(named=True):
+        ends = (pair["row"], pair["column"]), (pair["other_row"], pair["other_column"])
+        for (row, column), (inner_row, inner_column) in (ends, ends[::-1]):
+            x, y = column + 0.05 + 0.9 * inner_column / 8, row + 0.05 + 0.9 * inner_row / 8
+            cells.append({"x": x, "x2": x + 0.1125, "y": y, "y2": y + 0.1125, "product": pair["product"]})
+    frames = [{"x": x, "x2": x + 1, "y": y, "y2": y + 1} for x in range(8) for y in range(8)]
+    x = alt.X("x:Q", title="Column [pixels]", scale=alt.Scale(domain=[0, 8], nice=False), axis=_pixel_axis())
+    y = alt.Y("y:Q", title="Row", scale=alt.Scale(domain=[8, 0], nice=False), axis=_pixel_axis())
+    grid = (
+        alt.Chart(alt.InlineData(values=frames))
+        .mark_rect(style=style("zero"), filled=False, strokeWidth=0.4)
+        .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+    )
+    fills = (
+        alt.Chart(alt.InlineData(values=cells))
+        .mark_rect()
+        .encode(
+            x=x, x2="x2:Q", y=y, y2="y2:Q",
+            color=alt.Color(
+                "product:Q", title="Product", scale=alt.Scale(**steps("seq", round_edges(0.0, most, count=6))),
+                legend=alt.Legend(orient="top", direction="horizontal", format=".2~f",
+                                  gradientLength=min(260, width - 60), titleOrient="left" if width >= 500 else "top"),
+            ),
+        )
+    )  # fmt: skip
+    total = float(pairs["product"].sum()) or 1.0
+    share = float(pairs.filter(pairs["truth"])["product"].sum()) / total
+    side = min(width - 90, 520)
+    return alt.layer(fills, grid).properties(
+        width=side,
+        height=side,
+        title=_title(
+            f"{share:.0%} of the strongest pairs' product joins pixels that carry the class",
+            "Each square is a pixel; the picture inside it shows its partners, each where it lies in the image, for "
+            f"the {pairs.height} pairs of largest product [log-odds squared].",
+            width,
+        ),
+        padding={"left": 14, "right": 20, "top": 4, "bottom": 4},
+        description=f"Map of the {pairs.height} strongest pairs of pixels; {share:.0%} of their product is true.",
     )
 
 

@@ -297,6 +297,31 @@ def multivariate_refit(
     return Refit(coefficients, float(beta[0] - coefficients @ mean), standard @ beta, information, kept)
 
 
+def given_fit(z: Floats, coefficients: Floats) -> Refit:
+    """Coefficients that were given, in the place of a refit: taken as known, so that they have no errors.
+
+    Parameters
+    ----------
+    z : (N, U) float64
+    coefficients : (U,) float64, of the columns in their own units
+
+    Raises
+    ------
+    BadInput : another number of coefficients, or one that is not finite
+    """
+    found = np.asarray(coefficients, dtype=np.float64)
+    if found.shape != (z.shape[1],):
+        raise BadInput(
+            f"the shape is {found.shape}", where="coefficients", mend=f"give one for each of {z.shape[1]} terms"
+        )
+    if not np.isfinite(found).all():
+        place = int(np.argmax(~np.isfinite(found)))
+        raise BadInput("it is not finite", where=f"coefficients, term {place + 1}", mend="mend it")
+    kept = np.flatnonzero(z.std(axis=0) > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
+    found = np.where(np.isin(np.arange(len(found)), kept), found, 0.0)
+    return Refit(found, 0.0, z @ found, np.zeros((len(kept) + 1, len(kept) + 1)), kept)
+
+
 def _newton_together(
     standard: Floats, y: Floats, shares: Floats, penalty: Floats, beta: Floats, names: list[str]
 ) -> tuple[Floats, Floats]:

@@ -23,6 +23,7 @@ from .estimator import BadTable
 from .solver import Term
 
 LARGEST_BATCH = 4096  # rows evaluated at once
+NETS_AT_ONCE = 16  # trained together: what they hold of a batch stays in the processor's cache
 
 
 class NAMEnsemble(ClassifierMixin, BaseEstimator):
@@ -145,38 +146,54 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         return _gathered(rows.expand(self.n_learners, *rows.shape), self.terms_)
 
     def _train(self, rows: torch.Tensor, target: torch.Tensor, generator: torch.Generator) -> None:
-        n_nets = self.n_learners * len(self.terms_)
+        """Train the learners group by group; no learner knows of another, so groups change nothing but the speed."""
         order = torch.randperm(len(rows), generator=generator)
         held = round(self.validation * len(rows))
         kept, watched = order[held:], order[:held] if held else order
+        size = max(1, NETS_AT_ONCE // len(self.terms_))
+        groups = [
+            self._train_group(min(size, self.n_learners - start), rows, target, kept, watched, generator)
+            for start in range(0, self.n_learners, size)
+        ]
+        parts = [torch.cat(part) for part in zip(*groups, strict=True)]
+        self._weights, self.bias_ = parts[:-1], parts[-1].numpy().ravel().astype(np.float64)
+
+    def _train_group(
+        self,
+        n_learners: int,
+        rows: torch.Tensor,
+        target: torch.Tensor,
+        kept: torch.Tensor,
+        watched: torch.Tensor,
+        generator: torch.Generator,
+    ) -> list[torch.Tensor]:
+        """The best weights of some learners, and their biases."""
+        n_nets = n_learners * len(self.terms_)
         weights = _first_weights((2, self.first, *self.hidden, 1), n_nets, len(self.terms_), self.terms_, generator)
         share = target.mean().clamp(1e-4, 1 - 1e-4)
-        bias = torch.full((self.n_learners, 1), float(torch.logit(share)), requires_grad=True)
+        bias = torch.full((n_learners, 1), float(torch.logit(share)), requires_grad=True)
         for weight in weights:
             weight.requires_grad_(True)
         parameters = [*weights, bias]
         adam = torch.optim.Adam(parameters, lr=self.learning_rate, foreach=True)
         best = [parameter.detach().clone() for parameter in parameters]
-        least = torch.full((self.n_learners,), torch.inf)
-        since = torch.zeros(self.n_learners, dtype=torch.long)
+        least = torch.full((n_learners,), torch.inf)
+        since = torch.zeros(n_learners, dtype=torch.long)
+        seen = _gathered(rows[watched].expand(n_learners, -1, -1), self.terms_)
         for _epoch in range(self.epochs):
             self._one_epoch(rows, target, kept, parameters, adam, generator)
             with torch.no_grad():
-                linear = self._linear(rows[watched], weights, bias)
+                linear = _outputs(weights, seen).view(n_learners, len(self.terms_), -1).sum(dim=1) + bias
                 loss = torch.nn.functional.softplus(linear).mean(1) - (linear * target[watched]).mean(1)
                 better = loss < least
                 least, since = torch.where(better, loss, least), torch.where(better, 0, since + 1)
                 nets = better.repeat_interleave(len(self.terms_))
                 for chosen, parameter in zip(best, parameters, strict=True):
-                    mask = better if len(parameter) == self.n_learners and parameter is bias else nets
+                    mask = better if parameter is bias else nets
                     chosen[mask] = parameter[mask]
             if bool((since >= self.patience).all()):
                 break
-        self._weights, self.bias_ = best[:-1], best[-1].numpy().ravel().astype(np.float64)
-
-    def _linear(self, rows: torch.Tensor, weights: list[torch.Tensor], bias: torch.Tensor) -> torch.Tensor:
-        outputs = _outputs(weights, self._inputs(rows)).view(self.n_learners, len(self.terms_), -1)
-        return outputs.sum(dim=1) + bias
+        return best
 
     def _one_epoch(
         self,
@@ -189,11 +206,12 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Every learner sees every row once, in an order of its own."""
         *weights, bias = parameters
-        shuffled = kept[torch.argsort(torch.rand(self.n_learners, len(kept), generator=generator), dim=1)]
+        n_learners = len(bias)
+        shuffled = kept[torch.argsort(torch.rand(n_learners, len(kept), generator=generator), dim=1)]
         for start in range(0, len(kept), self.batch):
             drawn = shuffled[:, start : start + self.batch]
             inputs = _gathered(rows[drawn], self.terms_)
-            outputs = _outputs(weights, inputs, self.dropout, generator).view(self.n_learners, len(self.terms_), -1)
+            outputs = _outputs(weights, inputs, self.dropout, generator).view(n_learners, len(self.terms_), -1)
             used = outputs
             if self.feature_dropout:
                 used = outputs * _kept(outputs.shape, self.feature_dropout, generator)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_CURVES = 6
 MOST_RESAMPLED = 16  # features of a quadratic model whose terms are refitted on resamples
 CURVE_POINTS = 60
+MOST_PAIRS = 128  # of pixels, in table and picture
 SUPPRESSORS = ("suppressor", "negative suppressor")
 
 TERMS = {
@@ -70,6 +71,16 @@ PIXELS = {
 }
 
 
+PAIRS = {
+    "row": "row of the first pixel, from 0",
+    "column": "its column, from 0",
+    "other_row": "row of the second pixel, from 0",
+    "other_column": "its column, from 0",
+    "product": "deviation of the model's term times that of the pattern term [log-odds squared]",
+    "truth": "whether both pixels carry the class",
+}
+
+
 class ActivationPatterns(Question):
     """Which features carry the target, and which only suppress noise?
 
@@ -89,6 +100,9 @@ class ActivationPatterns(Question):
     positive: str = Field("", max_length=200, description="the label set against all others; the larger one if empty")
     features: list[str] | None = Field(
         None, min_length=1, description="columns used; by default those that the model names, or all but the target"
+    )
+    nominal: list[str] = Field(
+        [], description="columns whose numbers are codes of kinds; words always are, and so is race in COMPAS"
     )
     recipe: Literal["none", "compas"] = Field(
         "none", description="how rows are prepared: as they stand, or as ProPublica's analysis of COMPAS did"
@@ -136,14 +150,18 @@ class ActivationPatterns(Question):
         found, judged, notes = self._judged(given, run)
         tables = self._tables(found, judged, given)
         return Answer(
-            summary=_summary(tables["terms"].frame),
+            summary=_summary(tables["terms"].frame, self._unit),
             metrics=self._metrics(found, tables, given),
             tables=tables,
-            figures=_figures(tables, self.margin),
+            figures=_figures(tables, self.margin, self._unit),
             limits=self._limits(found, given, notes),
             verdict=_verdict(tables["terms"].frame),
             void=_void(found),
         )
+
+    @property
+    def _unit(self) -> str:
+        return "log-odds" if self.link == "logit" else "units of the target"
 
     def _cases(self, run: Run) -> Cases:
         from .cases import replicated, tabulated
@@ -155,7 +173,7 @@ class ActivationPatterns(Question):
             )
         return tabulated(
             self.table, target=self.target, positive=self.positive, features=self.features, recipe=self.recipe,
-            numeric=self.link == "identity", model=self.model,
+            numeric=self.link == "identity", model=self.model, nominal=self.nominal,
         )  # fmt: skip
 
     def _judged(self, given: Cases, run: Run) -> tuple[PatternGAM | PatternQLR, np.ndarray, list[str]]:
@@ -176,7 +194,7 @@ class ActivationPatterns(Question):
         if self.model is None and self.curves == "quadratic":
             if given.coded:
                 raise BadInput(
-                    "its words are kinds, and products of their codes mean nothing",
+                    "its entries are kinds, and products of their codes mean nothing",
                     where=f"column {given.coded[0]}",
                     mend="give one column of 0 and 1 for each kind, or choose curves = splines",
                 )
@@ -218,6 +236,7 @@ class ActivationPatterns(Question):
         import polars as pl
 
         terms = found.importances_.select(list(TERMS)).sort("product", descending=True)
+        described = {name: words.replace("log-odds", self._unit) for name, words in TERMS.items()}
         importance, baseline = found.input_importance("product"), found.input_importance("sd_model")
         with np.errstate(invalid="ignore"):
             linked = [float(np.corrcoef(column, given.y)[0, 1]) if np.ptp(column) else 0.0 for column in given.X.T]
@@ -230,12 +249,13 @@ class ActivationPatterns(Question):
             }
         ).sort("importance", descending=True)
         tables = {
-            "terms": Table(terms, TERMS, title="Every term: what it carries, what it is used for"),
+            "terms": Table(terms, described, title="Every term: what it carries, what it is used for"),
             "features": Table(features, FEATURES, title="Input features"),
         }
         if given.truth is None:
             points = _points(found, given, judged, words=self.model is not None)
-            tables["curves"] = Table(points, POINTS, title="Model curves and pattern curves")
+            described = {name: words.replace("log-odds", self._unit) for name, words in POINTS.items()}
+            tables["curves"] = Table(points, described, title="Model curves and pattern curves")
         else:
             places = np.indices(given.truth.shape).reshape(2, -1)
             pixels = pl.DataFrame(
@@ -248,6 +268,8 @@ class ActivationPatterns(Question):
                 }
             )
             tables["pixels"] = Table(pixels, PIXELS, title="Pixels")
+            if any(len(term) > 1 for term in found.terms_):
+                tables["pairs"] = Table(_pairs(found, given.truth), PAIRS, title="Pairs of pixels, largest first")
         return tables
 
     def _metrics(self, found: Any, tables: dict[str, Table], given: Cases) -> dict[str, Metric]:
@@ -271,18 +293,18 @@ class ActivationPatterns(Question):
             )
         top = frame.row(0, named=True)
         metrics["largest_product"] = Metric(
-            top["product"], top["product_low"], top["product_high"], unit="log-odds squared", method=how,
+            top["product"], top["product_low"], top["product_high"], unit=f"{self._unit} squared", method=how,
             label=f"Largest product, {top['term'][:40]}",
         )  # fmt: skip
         leaning = frame.filter(frame["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
         if leaning.height:
             row = leaning.row(0, named=True)
             metrics["largest_suppressor"] = Metric(
-                row["sd_model"], row["sd_model_low"], row["sd_model_high"], unit="log-odds", method=how,
+                row["sd_model"], row["sd_model_low"], row["sd_model_high"], unit=self._unit, method=how,
                 label=f"Spread of the largest suppressor, {row['term'][:40]}",
             )  # fmt: skip
             metrics["its_own_link"] = Metric(
-                row["sd_pattern"], row["sd_pattern_low"], row["sd_pattern_high"], unit="log-odds", method=how,
+                row["sd_pattern"], row["sd_pattern_low"], row["sd_pattern_high"], unit=self._unit, method=how,
                 label=f"Spread of its pattern curve, {row['term'][:40]}",
             )  # fmt: skip
         if given.planted is not None:
@@ -328,8 +350,9 @@ class ActivationPatterns(Question):
         n_classes = getattr(found, "n_model_classes_", 2)
         if n_classes > 2:
             limits.append(f"The model has {n_classes} classes: {given.positive[:40]} is set against the rest.")
-        if given.coded and self.model is None:
-            limits.append(f"Words were coded in alphabetical order: {', '.join(given.coded)[:150]}.")
+        words = [name for name in given.coded if name in given.words]
+        if words and self.model is None:
+            limits.append(f"Words were coded in alphabetical order: {', '.join(words)[:150]}.")
         if self.recipe == "compas":
             limits.append("Race is coded 1 to 6 in alphabetical order: its curve is over codes.")
         if self.replica is not None:
@@ -341,6 +364,28 @@ def _of_map(score: Any, values: np.ndarray, truth: np.ndarray, role: Any, label:
     if not values.any():
         return Metric(float("nan"), kind="exact", role=role, label=label, reason="every importance is 0")
     return Metric(score(values, truth), kind="exact", method="of this map", role=role, label=label)
+
+
+def _pairs(found: Any, truth: np.ndarray) -> pl.DataFrame:
+    """The pairs of largest product, with the places of both pixels."""
+    import numpy as np
+    import polars as pl
+
+    pairs = [(number, *term) for number, term in enumerate(found.terms_) if len(term) == 2 and term[0] != term[1]]
+    numbers, first, second = np.array(pairs).T
+    product, width = found.scores_.product[numbers], truth.shape[1]
+    flat = truth.ravel()
+    frame = pl.DataFrame(
+        {
+            "row": first // width,
+            "column": first % width,
+            "other_row": second // width,
+            "other_column": second % width,
+            "product": product,
+            "truth": flat[first] & flat[second],
+        }
+    )
+    return frame.sort("product", descending=True, maintain_order=True).head(MOST_PAIRS)
 
 
 def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.DataFrame:
@@ -377,29 +422,31 @@ def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.
     return pl.concat(parts)
 
 
-def _figures(tables: dict[str, Table], margin: float) -> dict[str, Figure]:
+def _figures(tables: dict[str, Table], margin: float, unit: str) -> dict[str, Figure]:
     from . import figures
 
     terms = tables["terms"].frame
     drawn = {
-        "deviations": Figure.drawn(figures.deviations, terms),
+        "deviations": Figure.drawn(figures.deviations, terms, unit=unit),
         "slopes": Figure.drawn(figures.slopes, terms, margin=margin),
     }
     if "curves" in tables:
-        drawn["curves"] = Figure.drawn(figures.curves, tables["curves"].frame)
+        drawn["curves"] = Figure.drawn(figures.curves, tables["curves"].frame, unit=unit)
     if "pixels" in tables:
         drawn["pixels"] = Figure.drawn(figures.pixel_map, tables["pixels"].frame)
+    if "pairs" in tables:
+        drawn["pairs"] = Figure.drawn(figures.pair_map, tables["pairs"].frame)
     return drawn
 
 
-def _summary(terms: pl.DataFrame) -> str:
+def _summary(terms: pl.DataFrame, unit: str) -> str:
     found = terms.filter(terms["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
     carrying = int((terms["verdict"] == "informative and used").sum())
     if found.height:
         row = found.row(0, named=True)
         others = f" and {found.height - 1} more" if found.height > 1 else ""
         return (
-            f"{row['term'][:40]}{others} moves the model by {row['sd_model']:.2f} log-odds and carries "
+            f"{row['term'][:40]}{others} moves the model by {row['sd_model']:.2f} {unit} and carries "
             f"{row['sd_pattern']:.2f}; {carrying} of {terms.height} terms carry the target and are used."
         )
     return f"{carrying} of {terms.height} terms carry the target and are used; none is shown to be a suppressor."

@@ -36,7 +36,7 @@ from answerable.compiled import kernel
 from answerable.errors import BadInput
 from answerable.statistics import Floats, aurocs, holm
 
-from .logistic import Link, Refit, Slopes, multivariate_refit, univariate_slopes
+from .logistic import Link, Refit, Slopes, given_fit, multivariate_refit, univariate_slopes
 
 Scale = Literal["logit", "probability"]
 Term = tuple[int, ...]
@@ -206,6 +206,7 @@ def term_scores(
     level: float = 0.95,
     margin: float = 0.1,
     least_share: float = 0.05,
+    coefficients: Floats | None = None,
     threads: int = 1,
 ) -> TermScores:
     """Every number and the verdict of every term; see the head of this module.
@@ -223,6 +224,8 @@ def term_scores(
     margin : a used term whose slope lies within +- margin is a suppressor: at most this share of its curve is its own
         link with the target
     least_share : of the largest deviation of a model curve, below which a term counts as unused
+    coefficients : (U,) weights of the terms that are judged as they are, instead of refitted ones; a term is then used
+        if its weight is not 0
     threads : columns worked on side by side
 
     Returns
@@ -234,7 +237,11 @@ def term_scores(
     BadInput : as :func:`univariate_slopes` and :func:`multivariate_refit`
     """
     called = list(names) if names is not None else [f"column {j + 1}" for j in range(z.shape[1])]
-    refit = multivariate_refit(z, y, weights=weights, link=link, ridge=ridge, names=called)
+    refit = (
+        multivariate_refit(z, y, weights=weights, link=link, ridge=ridge, names=called)
+        if coefficients is None
+        else given_fit(z, coefficients)
+    )
     slopes = univariate_slopes(z, y, weights=weights, link=link, ridge=ridge, names=called, threads=threads)
     found = _scores(z, y, refit, slopes, weights, link, scale, threads)
     tests = term_tests(z, y, refit, slopes, weights=weights, link=link)
@@ -373,7 +380,8 @@ def term_tests(
     error = np.full(n_terms, np.inf)
     error[kept] = np.divide(np.sqrt(squared), np.abs(w), out=np.full(len(w), np.inf), where=w != 0)
     p_used, p_informative = np.ones(n_terms), np.ones(n_terms)
-    p_used[kept] = _two_sided(w, np.sqrt(of_weight))
+    # A weight that was given is known: no information, no error.
+    p_used[kept] = _two_sided(w, np.sqrt(of_weight)) if refit.information.any() else np.where(w != 0, 0.0, 1.0)
     p_informative[kept] = _welch(z[:, kept], y, shares) if link == "logit" else _two_sided(slope, np.sqrt(of_slope))
     spreads = np.zeros((3, n_terms))
     spreads[:, kept] = np.sqrt(
