@@ -14,7 +14,7 @@ from answerable.question import Field, Question, Subject, Text
 if TYPE_CHECKING:
     from answerable.run import Run
 
-    from .reporting import Outcome
+    from .reporting import Reported
 
 # Two tokens of different luck in each record; the tests work the scores by hand.
 _LINES = [[-0.5 - 0.1 * (k % 7), -0.4 - 0.05 * (k % 5)] for k in range(24)]
@@ -143,10 +143,10 @@ class MachineText(Question):
     def answer(self, run: Run) -> Answer:
         """Score, decide, and put both into words, tables and pictures."""
         from .reading import read_models, read_records
-        from .reporting import outcome_of
+        from .reporting import reported_of
 
         asked, human = (read_models if self.model is not None else read_records)(self, run)
-        found = outcome_of(self, asked, human)
+        found = reported_of(self, asked, human)
         return Answer(
             summary=_summary(found),
             metrics=_metrics(found),
@@ -157,7 +157,7 @@ class MachineText(Question):
         )
 
 
-def _summary(found: Outcome) -> str:
+def _summary(found: Reported) -> str:
     n, flagged, undecided = found.n, found.count("flagged"), found.count("undecided")
     if n == 1:
         score = f"{found.score_name} is {found.scores[0]:.3g}" if math.isfinite(found.scores[0]) else "it has no score"
@@ -173,7 +173,7 @@ def _summary(found: Outcome) -> str:
     return decided + ending + (f"; AUROC {area.auroc.value:.3f}." if area is not None else ".")
 
 
-def _verdict(found: Outcome) -> Verdict:
+def _verdict(found: Reported) -> Verdict:
     n, flagged, undecided = found.n, found.count("flagged"), found.count("undecided")
     if flagged:
         what = "each text held to alpha" if found.control == "each" else "held over all texts"
@@ -188,7 +188,7 @@ def _verdict(found: Outcome) -> Verdict:
     )
 
 
-def _metrics(found: Outcome) -> dict[str, Metric]:
+def _metrics(found: Reported) -> dict[str, Metric]:
     def exact(value: float, unit: str, method: str, label: str) -> Metric:
         return Metric(value, kind="exact", unit=unit, method=method, label=label)
 
@@ -212,7 +212,7 @@ def _metrics(found: Outcome) -> dict[str, Metric]:
     return metrics | _measured(found)
 
 
-def _measured(found: Outcome) -> dict[str, Metric]:
+def _measured(found: Reported) -> dict[str, Metric]:
     """What known labels say of the scores and of the decisions."""
     metrics: dict[str, Metric] = {}
     for key, row, role, what in (
@@ -239,7 +239,7 @@ def _measured(found: Outcome) -> dict[str, Metric]:
     return metrics
 
 
-def _tables(found: Outcome) -> dict[str, Table]:
+def _tables(found: Reported) -> dict[str, Table]:
     from . import columns
 
     tables = {"texts": Table(found.texts, {name: columns.TEXTS[name] for name in found.texts.columns}, title="Texts")}
@@ -253,7 +253,7 @@ def _tables(found: Outcome) -> dict[str, Table]:
     return tables
 
 
-def _figures(found: Outcome) -> dict[str, Figure]:
+def _figures(found: Reported) -> dict[str, Figure]:
     from . import figures
 
     name = f"{found.score_name} [{found.unit}]"
@@ -271,7 +271,7 @@ def _figures(found: Outcome) -> dict[str, Figure]:
     return drawn
 
 
-def _limits(asked: MachineText, found: Outcome) -> list[str]:
+def _limits(asked: MachineText, found: Reported) -> list[str]:
     limits = [
         "A flag says that a text scores above the human texts it was compared with; it proves nothing about a person.",
         "The false-alarm rate holds for texts like the calibration's: other languages, genres or times move it.",

@@ -44,7 +44,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reported:
     """Everything that the answer is worded from.
 
     statistic, score_name, unit : what decides
@@ -112,7 +112,7 @@ class Outcome:
         return next((row for row in self.rows if row.name == name), None)
 
 
-def outcome_of(question: MachineText, asked: Scored, human: Scored | None) -> Outcome:
+def reported_of(question: MachineText, asked: Scored, human: Scored | None) -> Reported:
     """Decide, measure, and make every table."""
     statistic = _chosen(question, asked)
     scores = _scores(asked.statistics, statistic)
@@ -122,7 +122,7 @@ def outcome_of(question: MachineText, asked: Scored, human: Scored | None) -> Ou
     explained = _explained(question, asked, scores)
     tokens = token_frame(asked.spell(asked.tokens[explained][0]), asked.tokens[explained][1])
     evidence, evidence_name = _evidence(tokens)
-    return Outcome(
+    return Reported(
         statistic=statistic,
         alpha=question.alpha,
         control=question.control,
@@ -379,4 +379,4 @@ def _mend(question: MachineText, decisions: Decisions, calibration: Calibration 
     return "give longer texts, or human texts like those asked about"
 
 
-__all__ = ["CONTROL", "FALLING", "NAMES", "UNITS", "Outcome", "outcome_of"]
+__all__ = ["CONTROL", "FALLING", "NAMES", "UNITS", "Reported", "reported_of"]
