@@ -25,6 +25,7 @@ NAMES = {
     "clopper_pearson_interval": "Clopper-Pearson interval",
     "difference_of_means_interval": "Welch t interval",
     "difference_of_proportions_interval": "Newcombe hybrid score interval",
+    "f1_interval": "Wilson interval of the Jaccard index, as F1",
     "influence_interval": "t interval of influence scores",
     "kendall_interval": "influence-function interval of Kendall's tau-b",
     "mean_interval": "t interval",

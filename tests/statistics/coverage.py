@@ -17,6 +17,7 @@ from answerable.statistics import (
     clopper_pearson_interval,
     difference_of_means_interval,
     difference_of_proportions_interval,
+    f1_interval,
     influence_interval,
     kendall_interval,
     mean_interval,
@@ -226,6 +227,23 @@ def _detection() -> list[Case]:
                 f"TPR at 5 % FPR, {m} and {n}",
                 lambda r, m=m, n=n: [tpr_at_fpr_interval(*scores(r, m, n, 1.0), 0.05)],
                 float(stats.norm.sf(stats.norm.isf(0.05) - 1)),
+                True,
+            )
+        )
+
+    def decided(r: np.random.Generator, n: int, right: float) -> list[Interval]:
+        # n items that are positive or flagged, of which each is both with probability ``right``; five that are neither
+        kind = np.where(r.random(n) < right, 0, r.integers(1, 3, n))
+        kind[0] = 1 if (kind == 2).all() else kind[0]  # a positive one there must be; it adds to none that is both
+        labels, flagged = np.append(kind < 2, np.zeros(5, bool)), np.append(kind % 2 == 0, np.zeros(5, bool))
+        return [f1_interval(labels.astype(int), flagged)]
+
+    for n, right in ((5, 0.0), (5, 0.5), (5, 1.0), (100, 0.01), (100, 0.5)):
+        found.append(
+            Case(
+                f"F1 {2 * right / (1 + right):.2f}, {n}",
+                lambda r, n=n, p=right: decided(r, n, p),
+                2 * right / (1 + right),
                 True,
             )
         )
