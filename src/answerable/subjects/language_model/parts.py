@@ -8,7 +8,7 @@ from answerable.errors import BadInput
 from answerable.subjects.language_model.families import Family, Fused
 from answerable.subjects.language_model.loading import LanguageModel
 
-OF_BACKBONE = ("embedding_norm", "final_norm")
+OF_BACKBONE = ("embedding_norm", "final_norm", "final_projection")
 OF_MODEL = ("unembedding",)
 
 

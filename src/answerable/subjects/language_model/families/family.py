@@ -31,8 +31,8 @@ class Fused:
 class Family:
     """Where the parts of one architecture family are.
 
-    Paths begin at the backbone (``embeddings``, ``embedding_norm``, ``layers``, ``final_norm``), at the whole model
-    (``unembedding``), or at one layer (all others). An empty path: there is no such part.
+    Paths begin at the backbone (``embeddings``, ``embedding_norm``, ``layers``, ``final_norm``, ``final_projection``), at
+    the whole model (``unembedding``), or at one layer (all others). An empty path: there is no such part.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ class Family:
     embedding_norm : norm after that sum, before the first layer
     layers : the list of layers
     final_norm : norm after the last layer
+    final_projection : map from the stream to the width that the output layer reads, where the two differ
     unembedding : the output layer
     attention : module whose output is (hidden states, attention matrix)
     query, key, value, output : the four projections; the first three may be empty where ``fused`` says so
@@ -71,6 +72,7 @@ class Family:
     feed_forward_norm: str
     embedding_norm: str = ""
     final_norm: str = ""
+    final_projection: str = ""
     unembedding: str = "lm_head"
     query: str = ""
     key: str = ""

@@ -8,6 +8,7 @@ FAMILY = Family(
     embeddings=("decoder.embed_tokens", "decoder.embed_positions"),
     layers="decoder.layers",
     final_norm="decoder.final_layer_norm",
+    final_projection="decoder.project_out",
     attention="self_attn",
     query="self_attn.q_proj",
     key="self_attn.k_proj",
