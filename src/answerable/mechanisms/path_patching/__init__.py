@@ -1,0 +1,14 @@
+"""Which heads and MLPs carry this behaviour, and by which path?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "effects": ["Effects", "PathPatching"],
+        "pairs": ["Pair", "Pairs"],
+        "solver": ["Direction", "intervened", "random_directions", "steering_direction"],
+        "sweep": ["Node", "Patch", "Receiver", "patched", "patched_sets", "patched_through"],
+        "tracing": ["Trace", "trace"],
+    },
+)

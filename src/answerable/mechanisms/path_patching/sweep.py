@@ -1,0 +1,381 @@
+"""All senders at once: one sweep over the layers with a batch that grows by each layer's patched parts.
+
+Only the last token changes. With attention frozen there, a layer is a function of rows (its pieces), so no attention, no
+other token and no full vocabulary is computed again: at layer l the frozen attention is added to the rows of all
+senders below, the patched heads of l become rows of their own, the feed-forward part runs on all rows, and a patched
+feed-forward part becomes a row too. Where everything may flow (path "total"), whole layers run on the rows instead,
+against the keys and values of the earlier tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from answerable.errors import BadInput
+from answerable.subjects.language_model import LanguageModel, intervene, layer_count, parts, pieces
+from answerable.subjects.language_model.last_token import LastToken, Prefix, run_last, run_layer
+from answerable.subjects.language_model.parts import head_counts, head_weights, normalises_stream
+
+Path = Literal["direct", "mlps", "total"]
+BUFFER = 256 * 2**20  # bytes of all senders' rows together
+ROWS = 1024
+
+
+class Node(NamedTuple):
+    """A head or a feed-forward part; layers and heads count from 0."""
+
+    kind: Literal["head", "mlp"]
+    layer: int
+    head: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.head}" if self.kind == "head" else f"MLP {self.layer}"
+
+
+class Receiver(NamedTuple):
+    """What of a head takes a sender's change in: its query, key or value."""
+
+    layer: int
+    head: int
+    reads: Literal["q", "k", "v"] = "q"
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """A node and what stands there instead, (n, width) for n pairs."""
+
+    node: Node
+    values: Any
+
+
+def nodes_of(lm: LanguageModel) -> list[Node]:
+    """Every head and feed-forward part, layer by layer."""
+    return [
+        node
+        for layer in range(layer_count(lm))
+        for node in (*(Node("head", layer, head) for head in range(head_counts(lm, layer)[0])), Node("mlp", layer))
+    ]
+
+
+def activations(recorded: LastToken, node: Node) -> Any:
+    """(n, width), what was recorded at a node."""
+    if node.kind == "head":
+        return recorded.heads[node.layer][:, node.head]
+    return recorded.feed_forward[node.layer]
+
+
+def patched(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: Path = "mlps") -> Any:
+    """What the output layer reads after each patch alone.
+
+    Parameters
+    ----------
+    base : the prompts, with their earlier tokens for path "total"
+    patches : senders with what stands there instead
+    path : "direct" (all else frozen), "mlps" (other heads frozen) or "total" (nothing frozen)
+
+    Returns
+    -------
+    (patches, n, m)
+    """
+    import torch
+
+    if path not in ("direct", "mlps", "total"):
+        raise BadInput(f"path is {path!r:.40}", where="path", mend="choose direct, mlps or total")
+    with torch.no_grad():
+        flows = _flows(base, path, len(patches))
+        parts_of = [
+            (rows, pieces.final_state(lm, _swept(lm, base.select(rows), _of_rows(patches, rows), path, prefix)))
+            for rows, prefix in flows
+        ]
+        width = parts_of[0][1].shape[-1]
+        out = base.stream.new_empty(len(patches), len(base), width)
+        for rows, found in parts_of:
+            out[:, list(rows)] = found.unflatten(0, (len(patches), len(rows)))
+    return out
+
+
+def _flows(base: LastToken, path: Path, senders: int) -> list[tuple[tuple[int, ...], Prefix | None]]:
+    """The pairs in blocks whose rows fit the buffer; for path "total" pairs of one length with their earlier tokens."""
+    most = max(1, BUFFER // (4 * base.stream.shape[-1] * max(1, senders)))
+    if path != "total":
+        return [(tuple(range(i, min(i + most, len(base)))), None) for i in range(0, len(base), most)]
+    if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
+        raise BadInput("the earlier tokens were not kept", where="path total", mend="record with prefixes")
+    blocks = []
+    for prefix in base.prefixes:
+        for i in range(0, len(prefix.rows), most):
+            chosen = prefix.select(range(i, min(i + most, len(prefix.rows))))
+            blocks.append((chosen.rows, chosen))
+    return blocks
+
+
+def _of_rows(patches: Sequence[Patch], rows: tuple[int, ...]) -> list[Patch]:
+    return [Patch(patch.node, patch.values[list(rows)]) for patch in patches]
+
+
+class _Joining(NamedTuple):
+    """The senders of one layer: their places in the batch and in the list of patches."""
+
+    heads: list[int]
+    mlps: list[int]
+
+
+def _swept(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: Path, prefix: Prefix | None) -> Any:
+    """Streams that leave the last layer, (patches * n, m), in the order of the patches."""
+    import torch
+
+    count, n = layer_count(lm), len(base)
+    order: list[int] = []
+    rows = base.stream.new_empty(len(patches) * n, base.stream.shape[-1])
+    for layer in range(count):
+        joining = _joining(patches, layer)
+        active = len(order) * n
+        rows[:active] = _layer(lm, base, layer, rows[:active], path, prefix)
+        for sender in _joined(lm, base, layer, joining, patches, path):
+            rows[active : active + len(sender)] = sender
+            active += len(sender)
+        order += joining.heads + joining.mlps
+    places = torch.as_tensor(order, device=rows.device).argsort()
+    return rows.unflatten(0, (len(patches), n))[places].flatten(0, 1)
+
+
+def _joining(patches: Sequence[Patch], layer: int) -> _Joining:
+    of_layer = [i for i, patch in enumerate(patches) if patch.node.layer == layer]
+    return _Joining(
+        [i for i in of_layer if patches[i].node.kind == "head"], [i for i in of_layer if patches[i].node.kind == "mlp"]
+    )
+
+
+def _layer(lm: LanguageModel, base: LastToken, layer: int, rows: Any, path: Path, prefix: Prefix | None) -> Any:
+    """One layer for senders below it."""
+    import torch
+
+    if not len(rows):
+        return rows
+    if prefix is not None:
+        return run_layer(lm, prefix, layer, rows)
+    by_block = rows.unflatten(0, (-1, len(base))).split(max(1, ROWS // len(base)))  # small enough to stay in the cache
+    return torch.cat([_layer_block(lm, base, layer, block, path) for block in by_block])
+
+
+def _layer_block(lm: LanguageModel, base: LastToken, layer: int, rows: Any, path: Path) -> Any:
+    """(copies, n, m) -> (copies * n, m)"""
+    middle = pieces.after_attention(lm, layer, rows, base.attention[layer])
+    if path == "direct":
+        return pieces.after_feed_forward(lm, layer, middle, base.feed_forward[layer]).flatten(0, 1)
+    added = pieces.feed_forward_added(lm, layer, pieces.feed_forward_reads(lm, rows, middle).flatten(0, 1))
+    return pieces.after_feed_forward(lm, layer, middle.flatten(0, 1), added)
+
+
+def _joined(
+    lm: LanguageModel, base: LastToken, layer: int, joining: _Joining, patches: Sequence[Patch], path: Path
+) -> list[Any]:
+    """The streams that leave this layer where one of its own parts is patched."""
+    found = []
+    if joining.heads:
+        middle = _middle_of_heads(lm, base, layer, [patches[i] for i in joining.heads])
+        entered = base.stream[layer].repeat(len(joining.heads), 1)
+        if path == "direct" or parts.is_parallel(lm):  # side by side: this layer's feed-forward part sees no head of it
+            added = base.feed_forward[layer].repeat(len(joining.heads), 1)
+        else:
+            added = pieces.feed_forward_added(lm, layer, pieces.feed_forward_reads(lm, entered, middle))
+        found.append(pieces.after_feed_forward(lm, layer, middle, added))
+    if joining.mlps:
+        middle = pieces.after_attention(lm, layer, base.stream[layer], base.attention[layer])
+        for i in joining.mlps:
+            found.append(pieces.after_feed_forward(lm, layer, middle, patches[i].values))
+    return found
+
+
+def _middle_of_heads(lm: LanguageModel, base: LastToken, layer: int, patches: Sequence[Patch]) -> Any:
+    """(heads * n, m), the stream after attention in which one head is another; the norm after attention is redone."""
+    import torch
+
+    output = head_weights(lm, layer).output  # (H, d, m)
+    total = pieces.attention_sum(lm, layer, base.heads[layer])
+    sums = torch.cat(
+        [
+            total + (patch.values - base.heads[layer][:, patch.node.head]) @ output[patch.node.head]
+            for patch in patches
+        ]
+    )
+    added = pieces.attention_added(lm, layer, sums)
+    return pieces.after_attention(lm, layer, base.stream[layer].repeat(len(patches), 1), added)
+
+
+def patched_through(
+    lm: LanguageModel, base: LastToken, patches: Sequence[Patch], receivers: Sequence[Receiver]
+) -> Any:
+    """What the output layer reads where a sender's change reaches the receivers alone, and flows on from them.
+
+    In a first stage the change goes from the sender straight into the stream that each receiver reads, all else
+    frozen; in a second one the receivers' queries, keys or values are what they make of it, and nothing is frozen.
+
+    Parameters
+    ----------
+    receivers : heads with what they read; a key or value is that of the head's whole group
+
+    Returns
+    -------
+    (patches, n, m); a sender that is not below any receiver changes nothing
+    """
+    import torch
+
+    _check_receivers(lm, receivers)
+    if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
+        raise BadInput("the earlier tokens were not kept", where="receivers", mend="record with prefixes")
+    by_layer: dict[int, list[Receiver]] = {}
+    for receiver in receivers:
+        by_layer.setdefault(receiver.layer, []).append(receiver)
+    with torch.no_grad():
+        final = pieces.final_state(lm, base.stream[-1])
+        out = final[None].repeat(len(patches), 1, 1)
+        senders = [i for i, patch in enumerate(patches) if patch.node.layer < max(by_layer)]
+        for prefix in base.prefixes:
+            rows = list(prefix.rows)
+            own = base.select(rows)
+            block = max(1, ROWS // len(rows))
+            for start in range(0, len(senders), block):
+                some = senders[start : start + block]
+                read = _what_receivers_read(lm, own, [Patch(patches[i].node, patches[i].values[rows]) for i in some], by_layer)
+                first = min(by_layer)
+                stream = own.stream[first].repeat(len(some), 1)
+                with intervene(lm, _changes(lm, read)):
+                    stream = run_last(lm, prefix, stream, first=first)
+                out[torch.as_tensor(some)[:, None], torch.as_tensor(rows)[None]] = pieces.final_state(
+                    lm, stream
+                ).unflatten(0, (len(some), len(rows)))
+    return out
+
+
+def _check_receivers(lm: LanguageModel, receivers: Sequence[Receiver]) -> None:
+    if not receivers:
+        raise BadInput("no receiver is named", where="receivers", mend="name at least one head")
+    for receiver in receivers:
+        n_heads = head_counts(lm, receiver.layer)[0]  # refuses a layer that is not there
+        if not 0 <= receiver.head < n_heads:
+            raise BadInput(
+                f"head {receiver.head} is not from 0 to {n_heads - 1}", where="receivers", mend="choose another head"
+            )
+        if receiver.reads not in ("q", "k", "v"):
+            raise BadInput(f"it reads {receiver.reads!r:.20}", where="receivers", mend="choose q, k or v")
+
+
+def _what_receivers_read(
+    lm: LanguageModel, base: LastToken, patches: Sequence[Patch], by_layer: Mapping[int, list[Receiver]]
+) -> dict[str, list[tuple[int, Any]]]:
+    """New queries, keys and values by site: (place of the head or group, (patches * n, d))."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    n, count = len(base), len(patches)
+    for layer, receivers in by_layer.items():
+        reach = [i for i, patch in enumerate(patches) if patch.node.layer < layer]
+        stream = base.stream[layer].repeat(count, 1)
+        if reach:
+            swept = _below(lm, base, [patches[i] for i in reach], layer)
+            stream.view(count, n, -1)[reach] = swept.view(len(reach), n, -1)
+        norm = None if normalises_stream(lm) else parts.find_part(lm, "attention_norm", layer)
+        read = stream if norm is None else norm(stream)
+        weights, (n_heads, n_groups, _) = head_weights(lm, layer), head_counts(lm, layer)
+        for receiver in receivers:
+            group = receiver.head * n_groups // n_heads
+            site, place, weight, bias = {
+                "q": ("queries", receiver.head, weights.query, weights.query_bias),
+                "k": ("keys", group, weights.key, weights.key_bias),
+                "v": ("values", group, weights.value, weights.value_bias),
+            }[receiver.reads]
+            found.setdefault(f"{site}.{layer}", []).append((place, read @ weight[place] + bias[place]))
+    return found
+
+
+def _below(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], layer: int) -> Any:
+    """The stream that enters ``layer`` where only the sender's own output is another: (patches * n, m)."""
+    rows = []
+    for patch in patches:
+        joining = _Joining([0], []) if patch.node.kind == "head" else _Joining([], [0])
+        (stream,) = _joined(lm, base, patch.node.layer, joining, [patch], "direct")
+        for above in range(patch.node.layer + 1, layer):
+            stream = _layer(lm, base, above, stream, "direct", None)
+        rows.append(stream)
+    import torch
+
+    return torch.cat(rows)
+
+
+def _changes(lm: LanguageModel, read: Mapping[str, list[tuple[int, Any]]]) -> dict[str, Any]:
+    def put(given: list[tuple[int, Any]]) -> Any:
+        def change(tensor: Any) -> Any:
+            changed = tensor.clone()
+            for place, values in given:
+                changed[:, 0, place] = values
+            return changed
+
+        return change
+
+    return {site: put(given) for site, given in read.items()}
+
+
+def patched_sets(
+    lm: LanguageModel,
+    base: LastToken,
+    sets: Sequence[Sequence[Node]],
+    values: Mapping[Node, Any],
+    *,
+    stream: Any = None,
+) -> Any:
+    """What the output layer reads where all nodes of a set are patched together and nothing is frozen.
+
+    Parameters
+    ----------
+    sets : nodes to patch at once, one set after another
+    values : what stands at a node instead, (width,) for all pairs or (n, width)
+    stream : (n, m), what enters the first layer instead
+
+    Returns
+    -------
+    (sets, n, m)
+    """
+    import torch
+
+    if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
+        raise BadInput("the earlier tokens were not kept", where="sets", mend="record with prefixes")
+    out = None
+    with torch.no_grad():
+        for prefix in base.prefixes:
+            rows = list(prefix.rows)
+            block = max(1, ROWS // len(rows))
+            for start in range(0, len(sets), block):
+                some = sets[start : start + block]
+                entering = (base.stream[0] if stream is None else stream)[rows].repeat(len(some), 1)
+                with intervene(lm, _set_changes(some, values, rows)):
+                    final = pieces.final_state(lm, run_last(lm, prefix, entering))
+                if out is None:
+                    out = final.new_empty(len(sets), len(base), final.shape[-1])
+                out[start : start + block, rows] = final.unflatten(0, (len(some), len(rows)))
+    return out
+
+
+def _set_changes(sets: Sequence[Sequence[Node]], values: Mapping[Node, Any], rows: list[int]) -> dict[str, Any]:
+    """The interventions that put ``values`` at each set's nodes, for the rows of one batch: set by set, pair by pair."""
+    places: dict[str, list[tuple[int, Node]]] = {}
+    for number, nodes in enumerate(sets):
+        for node in nodes:
+            site = "heads" if node.kind == "head" else "feed_forward"
+            places.setdefault(f"{site}.{node.layer}", []).append((number, node))
+
+    def put(chosen: list[tuple[int, Node]]) -> Any:
+        def change(tensor: Any) -> Any:
+            changed = tensor.clone().unflatten(0, (len(sets), len(rows)))
+            for number, node in chosen:
+                given = values[node]
+                given = given[rows] if given.ndim == 2 else given
+                if node.kind == "head":
+                    changed[number, :, 0, node.head] = given
+                else:
+                    changed[number, :, 0] = given
+            return changed.flatten(0, 1)
+
+        return change
+
+    return {site: put(chosen) for site, chosen in places.items()}
