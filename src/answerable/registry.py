@@ -14,6 +14,7 @@ from answerable.question import Question
 
 QUESTIONS = {
     "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
+    "path-patching": "answerable.mechanisms.path_patching.question:PathPatching",
     "activation-patterns": "answerable.explanations.activation_patterns.question:ActivationPatterns",
     "machine-text": "answerable.provenance.machine_text.question:MachineText",
     "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",

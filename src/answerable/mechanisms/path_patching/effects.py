@@ -299,6 +299,11 @@ class Effects:
         method = replace(self.method, path=path, receivers=())
         return self._again(method, list(self.nodes) if nodes is None else list(nodes)).mean(axis=1)
 
+    def through(self, receivers: Sequence[Receiver], nodes: Sequence[Node] | None = None) -> Floats:
+        """Mean effects of the same patches where the receivers alone take the change in; shapes as `along`."""
+        method = replace(self.method, receivers=tuple(receivers))
+        return self._again(method, list(self.nodes) if nodes is None else list(nodes)).mean(axis=1)
+
     def compare(self, rank: Sequence[int | None] = (0, 1, 4, 10), nodes: Sequence[Node] | None = None) -> pl.DataFrame:
         """Effects and directions at other ranks.
 

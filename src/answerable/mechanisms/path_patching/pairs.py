@@ -295,6 +295,26 @@ class Pairs:
         return Pairs(tuple(made), self.behaviour, self.dropped)
 
 
+def word_list(table: Any) -> list[tuple[str, str]]:
+    """Words and their translations from the first two columns of a table; rows that lack one are left out.
+
+    Raises
+    ------
+    BadInput : fewer than two columns, or columns that hold no texts
+    """
+    import polars as pl
+
+    from answerable.subjects import read_table
+
+    frame = read_table(table)
+    if frame.width < 2 or any(frame.schema[name] != pl.String for name in frame.columns[:2]):
+        raise BadInput(
+            "its first two columns are not texts", where="words", mend="give two columns: word, translation"
+        )
+    rows = [(a.strip(), b.strip()) for a, b in frame.select(frame.columns[:2]).iter_rows() if a and b]
+    return [(a, b) for a, b in rows if a and b]
+
+
 def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prompts") -> list[tuple[int, ...]]:
     """Rows of token ids without their padding, on whichever side it stands.
 

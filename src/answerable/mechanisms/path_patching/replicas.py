@@ -39,6 +39,7 @@ def planted(seed: int = 0) -> LanguageModel:
         words[1 : WORDS + 1, :width] = content
         words[1 : WORDS + 1, width] = 3.0  # a mark of words
         words[END, width + 1] = 3.0  # a mark of the end
+        words[END, width + 2 :] *= 6  # a stream so large that the last norm hardly moves with what is copied
         model.transformer.wpe.weight.zero_()
         model.lm_head.weight.zero_()
         model.lm_head.weight[1 : WORDS + 1, :width] = content

@@ -1,0 +1,377 @@
+"""Pictures of path patching, each from plain rows and a width in pixels to an Altair chart.
+
+Shares are of what the behaviour is worth: the distance of the metric between prompts and their twins. Nodes are
+written layer.head, feed-forward parts MLP layer; both count from 0.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from answerable.theme import categories, colour, round_edges, steps, style
+
+Rows = Sequence[Mapping[str, Any]]
+
+TITLE_PX, SUBTITLE_PX = 8.7, 6.8  # px of a character at 16 px semibold and at 13 px, rather more than less
+LINE = 20  # px from one row to the next
+MOST_ROWS = 20
+
+
+def effect_map(components: Rows, width: int) -> alt.LayerChart:
+    """Every head by layer, with a column of feed-forward parts beside them; crucial ones have a dot.
+
+    Parameters
+    ----------
+    components : kind, layer, head, share, crucial
+    width : px of the whole figure
+    """
+    n_heads = 1 + max(row["head"] for row in components if row["head"] is not None)
+    n_layers = 1 + max(row["layer"] for row in components)
+    column = n_heads + 0.6
+    cells = [
+        {
+            "x": (column if row["head"] is None else row["head"]) - 0.5,
+            "x2": (column if row["head"] is None else row["head"]) + 0.5,
+            "y": row["layer"] - 0.5,
+            "y2": row["layer"] + 0.5,
+            "middle": column if row["head"] is None else row["head"],
+            "layer": row["layer"],
+            "share": row["share"],
+            "crucial": bool(row["crucial"]),
+        }
+        for row in components
+    ]
+    most = max(abs(row["share"]) for row in components) or 1.0
+    edges = round_edges(-most, most, count=6)
+    edges = edges if len(edges) in (2, 4, 6) else [-most / 2, most / 2]
+    x_scale = alt.Scale(domain=[-0.6, column + 0.6], nice=False, zero=False)
+    y_scale = alt.Scale(domain=[-0.6, n_layers - 0.4], nice=False, zero=False)
+    heads = _every(n_heads, 6 if width < 500 else 16)
+    base = alt.Chart(alt.InlineData(values=cells))
+    squares = base.mark_rect().encode(
+        x=alt.X(
+            "x:Q",
+            title="Head, and MLP at the right",
+            scale=x_scale,
+            axis=alt.Axis(values=heads, format="d", grid=False),
+        ),
+        x2="x2:Q",
+        y=alt.Y(
+            "y:Q",
+            title="Layer",
+            scale=y_scale,
+            axis=alt.Axis(values=_every(n_layers, 10), format="d", grid=False),
+        ),
+        y2="y2:Q",
+        color=alt.Color(
+            "share:Q",
+            title="Share of the behaviour",
+            scale=alt.Scale(**steps("signed", edges)),
+            legend=alt.Legend(
+                orient="top",
+                direction="horizontal",
+                titleOrient="left" if width >= 500 else "top",
+                format="+.2~p",
+                gradientLength=min(320, width - 40),
+                titleLimit=0,
+            ),
+        ),
+    )
+    dots = (
+        alt.Chart(alt.InlineData(values=[cell for cell in cells if cell["crucial"]]))
+        .mark_point(filled=True, size=14, color=colour("ink"), opacity=1)
+        .encode(x=alt.X("middle:Q", scale=x_scale), y=alt.Y("layer:Q", scale=y_scale))
+    )
+    crucial = sum(cell["crucial"] for cell in cells)
+    first = max(components, key=lambda row: abs(row["share"]))
+    return _finished(
+        (squares + dots).properties(height=max(120, min(420, 13 * n_layers))),
+        width,
+        f"{crucial} of {len(cells)} components are crucial; the largest is {_named(first)}, {first['share']:+.1%}",
+        "Cell: change of the answer if the component is the twin's. Dot: beyond the threshold, interval and test.",
+        f"Map of {n_layers} layers by {n_heads} heads and MLPs; {crucial} of {len(cells)} are crucial, the largest "
+        f"{_named(first)} with {first['share']:+.1%}.",
+    )
+
+
+def components_chart(components: Rows, width: int, *, threshold: float, most: int = MOST_ROWS) -> alt.LayerChart:
+    """The largest components with their intervals, the band of random directions and the threshold.
+
+    Parameters
+    ----------
+    components : node, share, share_low, share_high, crucial, random_low, random_high (shares, or null)
+    width : px of the whole figure
+    threshold : share beyond which a component is crucial
+    most : components drawn
+    """
+    shown = sorted(components, key=lambda row: -abs(row["share"]))[:most]
+    shown = sorted(shown, key=lambda row: row["share"])
+    y = _node_axis([row["node"] for row in shown])
+    drawn = [
+        {
+            name: row[name]
+            for name in ("node", "share", "share_low", "share_high", "crucial", "random_low", "random_high")
+        }
+        for row in shown
+    ]
+    ends = [row[name] for row in drawn for name in ("share_low", "share_high", "random_low", "random_high", "share")]
+    low, high = (choose([0.0, *(end for end in ends if end is not None)]) for choose in (min, max))
+    margin = 0.05 * (high - low or 1.0)
+    scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
+    x = alt.X("share_low:Q", title="Share of the behaviour", scale=scale, axis=alt.Axis(format="+.0~%", tickCount=5))
+    base = alt.Chart(alt.InlineData(values=drawn)).encode(y=y)
+    banded = [row for row in drawn if row["random_low"] is not None]
+    bands = (
+        alt.Chart(alt.InlineData(values=banded))
+        .mark_bar(style=style("baseline-bar"), height=12, opacity=0.35)
+        .encode(y=y, x=alt.X("random_low:Q", scale=scale), x2="random_high:Q")
+    )
+    rules = [
+        alt.Chart(alt.InlineData(values=[{"at": at}]))
+        .mark_rule(style=style(kind))
+        .encode(x=alt.X("at:Q", scale=scale))
+        for at, kind in ((0.0, "zero"), (-threshold, "threshold"), (threshold, "threshold"))
+    ]
+    intervals = base.mark_rule(style=style("interval")).encode(x=x, x2="share_high:Q")
+    points = [
+        alt.Chart(alt.InlineData(values=[row for row in drawn if row["crucial"] is sign]))
+        .mark_point(style=style(kind))
+        .encode(y=y, x=alt.X("share:Q", scale=scale))
+        for sign, kind in ((True, "estimate"), (False, "estimate-undecided"))
+    ]
+    crucial = sum(row["crucial"] for row in drawn)
+    lowest = shown[0]
+    how = "Point and line: share with its interval; hollow: not crucial. Rules: the threshold."
+    how += " Grey: random directions." if banded else ""
+    return _finished(
+        alt.layer(bands, *rules, intervals, *points).properties(height=alt.Step(LINE)),
+        width,
+        f"{_named(lowest)} carries most: without its own signal the answer changes by {lowest['share']:+.1%}",
+        how,
+        f"{len(shown)} components by share, from {lowest['share']:+.1%} ({lowest['node']}) to "
+        f"{shown[-1]['share']:+.1%} ({shown[-1]['node']}); {crucial} of them crucial.",
+    )
+
+
+def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
+    """The largest components by layer, and how much of the behaviour goes from one to another or to the output.
+
+    Parameters
+    ----------
+    nodes : node, layer, share
+    edges : sender, receiver (a node, or output), share
+    width : px of the whole figure
+    """
+    placed = _placed(nodes)
+    lanes = max((place["lane"] for place in placed.values()), default=0)
+    columns = max(place["column"] for place in placed.values()) + 1
+    placed["output"] = {"node": "output", "column": columns, "lane": lanes / 2, "share": 0.0}
+    least = 0.01
+    drawn = [
+        {
+            "x": placed[edge["sender"]]["column"],
+            "y": placed[edge["sender"]]["lane"],
+            "x2": placed[edge["receiver"]]["column"],
+            "y2": placed[edge["receiver"]]["lane"],
+            "size": abs(edge["share"]),
+            "sign": "lowers the answer" if edge["share"] < 0 else "raises the answer",
+        }
+        for edge in edges
+        if abs(edge["share"]) >= least and edge["sender"] in placed and edge["receiver"] in placed
+    ]
+    x_scale = alt.Scale(domain=[-0.5, columns + 0.5], nice=False, zero=False)
+    y_scale = alt.Scale(domain=[lanes + 0.95, -0.6], nice=False, zero=False)
+    x = alt.X("x:Q", title="Layer, earlier ones at the left", scale=x_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
+    y = alt.Y("y:Q", title="Components of a layer", scale=y_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
+    most = max([edge["size"] for edge in drawn], default=1.0)
+    lines = (
+        alt.Chart(alt.InlineData(values=drawn))
+        .mark_rule(opacity=0.65, strokeCap="round")
+        .encode(
+            x=x,
+            x2="x2:Q",
+            y=y,
+            y2="y2:Q",
+            strokeWidth=alt.StrokeWidth("size:Q", scale=alt.Scale(domain=[0, most], range=[0.4, 9]), legend=None),
+            color=alt.Color(
+                "sign:N",
+                title="Patching the sender",
+                scale=alt.Scale(domain=["lowers the answer", "raises the answer"], range=[colour("ours"), colour("neg3")]),
+                legend=alt.Legend(orient="top", titleOrient="left" if width >= 500 else "top"),
+            ),
+        )
+    )
+    labels = [{"x": one["column"], "y": one["lane"], "node": one["node"]} for one in placed.values()]
+    base = alt.Chart(alt.InlineData(values=labels))
+    grounds = base.mark_point(filled=True, size=1100, color=colour("paper"), opacity=1, shape="circle").encode(x=x, y=y)
+    rims = base.mark_point(size=1100, color=colour("ink2"), opacity=1, strokeWidth=1).encode(x=x, y=y)
+    words = base.mark_text(style=style("label"), align="center", baseline="middle", fontSize=11).encode(
+        x=x, y=y, text="node:N"
+    )
+    feet = [
+        {"x": column, "y": lanes + 0.75, "layer": f"{layer}"}
+        for column, layer in sorted({(one["column"], one["layer"]) for one in placed.values() if "layer" in one})
+    ]
+    numbers = alt.Chart(alt.InlineData(values=feet)).mark_text(style=style("note"), align="center").encode(
+        x=x, y=y, text="layer:N"
+    )
+    through = [edge for edge in edges if edge["receiver"] != "output"]
+    strongest = max(through, key=lambda edge: abs(edge["share"]), default=None)
+    if strongest is not None and abs(strongest["share"]) >= least:
+        finding = f"{strongest['sender']} acts through {strongest['receiver']}: {strongest['share']:+.1%} of the behaviour"
+    else:
+        finding = f"The {len(nodes)} largest components act on the output directly, not through each other's heads"
+    return _finished(
+        alt.layer(lines, grounds, rims, words, numbers).properties(height=max(160, 64 * (lanes + 1))),
+        width,
+        finding,
+        f"Line: effect of a sender through a head's query, key and value, or on the output directly; below {least:.0%} none.",
+        f"Graph of {len(nodes)} components and the output with {len(drawn)} lines of at least {least:.0%}; {finding[:80]}.",
+    )
+
+
+def knock_out_chart(rows: Rows, width: int, *, kind: str = "heads") -> alt.LayerChart:
+    """Accuracy on other words with more and more components put out, beside as many random ones.
+
+    Parameters
+    ----------
+    rows : knocked_out, accuracy, low, high, random_accuracy, random_low, random_high
+    width : px of the whole figure
+    kind : what is put out, in words
+    """
+    data = [dict(row) | {"step": str(row["knocked_out"])} for row in rows]
+    x = alt.X("step:O", title=f"{kind} put out", sort=None, axis=alt.Axis(labelAngle=0))
+    scale = alt.Scale(domain=[0, 1.02], nice=False)
+    y = alt.Y("accuracy:Q", title="Share answered right", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
+    base = alt.Chart(alt.InlineData(values=data)).encode(x=x)
+    band = base.mark_area(color=colour("baseline"), opacity=0.2).encode(
+        y=alt.Y("random_low:Q", scale=scale), y2="random_high:Q"
+    )
+    random = base.mark_line(color=colour("baseline"), strokeWidth=1.5).encode(y=alt.Y("random_accuracy:Q", scale=scale))
+    line = base.mark_line(color=colour("ours"), strokeWidth=2).encode(y=y)
+    intervals = base.mark_rule(style=style("interval")).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    points = base.mark_point(style=style("estimate")).encode(y=y)
+    last = rows[-1]
+    below = [row for row in rows if row["accuracy"] < row["random_low"]]
+    finding = (
+        f"With {below[0]['knocked_out']} {kind} put out, fewer answers are right than with any random ones"
+        if below
+        else f"Putting out up to {last['knocked_out']} ranked {kind} is no worse than random ones"
+    )
+    return _finished(
+        alt.layer(band, random, intervals, line, points).properties(height=220),
+        width,
+        finding,
+        "Blue: in order of rank, on words that did not rank them, 95 % interval. Grey: random ones, mean and range.",
+        f"Accuracy from {rows[0]['accuracy']:.0%} to {last['accuracy']:.0%} with {last['knocked_out']} {kind} put out; "
+        f"random ones end at {last['random_accuracy']:.0%}.",
+    )
+
+
+def comparison_chart(rows: Rows, width: int, *, order: Sequence[str], legend: str, finding: str, how: str) -> alt.LayerChart:
+    """The same components in several ways: by path, or by rank.
+
+    Parameters
+    ----------
+    rows : node, way (one of ``order``), share
+    width : px of the whole figure
+    order : the ways, ours first; a fifth one is drawn in grey
+    legend, finding, how : title of the legend, of the picture, and the line below it
+    """
+    ways = list(order)
+    range_ = [*categories(min(4, len(ways))), *[colour("baseline")] * max(0, len(ways) - 4)]
+    shapes = ["circle", "square", "diamond", "triangle-up", "cross"][: len(ways)]
+    nodes = list(dict.fromkeys(row["node"] for row in rows))
+    data = [{"node": row["node"], "way": row["way"], "share": row["share"]} for row in rows]
+    low, high = (choose([0.0, *(row["share"] for row in rows)]) for choose in (min, max))
+    margin = 0.05 * (high - low or 1.0)
+    scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
+    y = _node_axis(nodes)
+    spans = [
+        {"node": node, "low": min(of_node), "high": max(of_node)}
+        for node in nodes
+        if (of_node := [row["share"] for row in rows if row["node"] == node])
+    ]
+    leaders = (
+        alt.Chart(alt.InlineData(values=spans))
+        .mark_rule(style=style("leader"), opacity=0.6)
+        .encode(y=y, x=alt.X("low:Q", scale=scale), x2="high:Q")
+    )
+    zero = alt.Chart(alt.InlineData(values=[{"at": 0}])).mark_rule(style=style("zero")).encode(x=alt.X("at:Q", scale=scale))
+    points = (
+        alt.Chart(alt.InlineData(values=data))
+        .mark_point(filled=True, size=60, opacity=0.9)
+        .encode(
+            y=y,
+            x=alt.X("share:Q", title="Share of the behaviour", scale=scale, axis=alt.Axis(format="+.0~%", tickCount=5)),
+            color=alt.Color(
+                "way:N",
+                title=legend,
+                sort=ways,
+                scale=alt.Scale(domain=ways, range=range_),
+                legend=alt.Legend(orient="top", titleOrient="left" if width >= 500 else "top", columns=0 if width >= 500 else 3),
+            ),
+            shape=alt.Shape("way:N", title=legend, sort=ways, scale=alt.Scale(domain=ways, range=shapes)),
+        )
+    )
+    return _finished(
+        alt.layer(zero, leaders, points).properties(height=alt.Step(LINE)),
+        width,
+        finding,
+        how,
+        f"{len(nodes)} components, each in {len(ways)} ways: {', '.join(ways)}; shares from {low:+.1%} to {high:+.1%}.",
+    )
+
+
+def _placed(nodes: Rows) -> dict[str, dict[str, Any]]:
+    """Column of each node by the order of its layer, and a lane of its own within it."""
+    layers = sorted({row["layer"] for row in nodes})
+    placed: dict[str, dict[str, Any]] = {}
+    for column, layer in enumerate(layers):
+        own = [row for row in nodes if row["layer"] == layer]
+        for lane, row in enumerate(own):
+            # Neighbouring layers start half a lane apart, so that a line seldom passes through a node.
+            placed[row["node"]] = {
+                "node": row["node"],
+                "column": column,
+                "lane": lane + 0.5 * (column % 2),
+                "layer": layer,
+                "share": row["share"],
+            }
+    return placed
+
+
+def _node_axis(nodes: Sequence[str]) -> alt.Y:
+    return alt.Y(
+        "node:N",
+        title="Component",
+        sort=None,
+        scale=alt.Scale(type="point", domain=list(nodes), padding=0.6),
+        axis=alt.Axis(grid=False),
+    )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{'MLP' if row['head'] is None else 'head'} {row['layer']}" + ("" if row["head"] is None else f".{row['head']}")
+
+
+def _every(count: int, most: int) -> list[int]:
+    step = max(1, -(-count // most))
+    return list(range(0, count, step))
+
+
+def _finished(chart: alt.LayerChart, width: int, finding: str, how: str, description: str) -> alt.LayerChart:
+    return chart.properties(
+        width=width,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        padding={"left": 14, "right": 16, "top": 4, "bottom": 4},
+        title=alt.TitleParams(
+            textwrap.wrap(finding, max(20, int((width - 40) / TITLE_PX))),
+            subtitle=textwrap.wrap(how, max(20, int((width - 40) / SUBTITLE_PX))),
+        ),
+        description=" ".join(description.split()),
+    )

@@ -1,0 +1,219 @@
+"""All that one ask of path patching finds, as plain rows: each step is done when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from answerable.mechanisms.path_patching.effects import Effects, PathPatching
+from answerable.mechanisms.path_patching.knock_out import KnockOut, drop_against_random, knock_out
+from answerable.mechanisms.path_patching.readings import CLASSES, looks, mlp_readings
+from answerable.mechanisms.path_patching.sweep import Node, Receiver
+from answerable.mechanisms.path_patching.tracing import Trace
+from answerable.statistics import fold_numbers
+
+Floats = npt.NDArray[np.float64]
+
+RANKS = (0, 1, 4, 10)
+STEPS = (0, 1, 2, 4, 8, 16)
+OF_A_HALF = 3  # units a half needs to be ranked on
+GRAPH = 8  # nodes of the circuit graph
+
+
+class Estimate(NamedTuple):
+    """A number with its interval."""
+
+    value: float
+    low: float
+    high: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """One trace, asked all there is to ask.
+
+    Parameters
+    ----------
+    trace, method : the pairs as the model reads them, and how effects are found
+    draws : random directions, and random sets of the knock-out
+    """
+
+    trace: Trace
+    method: PathPatching
+    draws: int = 20
+
+    @cached_property
+    def effects(self) -> Effects:
+        """Of all nodes, along the asked path."""
+        return self.method.fit(self.trace)
+
+    @cached_property
+    def full(self) -> Effects:
+        """The same with whole activations."""
+        return self.effects if self.method.rank is None else self.effects.full_vector()
+
+    def components(self) -> list[dict[str, Any]]:
+        """The table of nodes, the largest drop first; total effects and random directions for the largest alone."""
+        effects, largest = self.effects, self.effects.largest()
+        direct = effects.along("direct")
+        total = dict(zip(largest, effects.along("total", largest), strict=True))
+        control = {} if self.method.rank is None else dict(
+            zip(largest, effects.random_control(largest, self.draws), strict=True)
+        )
+        seen = looks(self.trace)
+        rows = effects.table().rows(named=True)
+        places = {(node.kind, node.layer, node.head): i for i, node in enumerate(effects.nodes)}
+        for row in rows:
+            head = -1 if row["head"] is None else row["head"]
+            node = Node(row["kind"], row["layer"], head)
+            place = places[node]
+            random = control.get(node)
+            row |= {
+                "node": str(node),
+                "full_effect": float(self.full.tested.effect[place]),
+                "direct_effect": float(direct[place]),
+                "total_effect": None if node not in total else float(total[node]),
+                "random_low": None if random is None else float(random.min()),
+                "random_high": None if random is None else float(random.max()),
+                "role": seen.role(node.layer, head) if seen is not None and head >= 0 else None,
+            }
+        return rows
+
+    def heads(self) -> list[dict[str, Any]]:
+        """Where each head looks."""
+        seen = looks(self.trace)
+        if seen is None:
+            return []
+        return [
+            {"layer": node.layer, "head": node.head, "role": seen.role(node.layer, node.head)}
+            | {name: float(share) for name, share in zip(CLASSES, seen.mass[node.layer, node.head], strict=True)}
+            | {"first": float(seen.first[node.layer, node.head])}
+            for node in self.effects.nodes
+            if node.kind == "head"
+        ]
+
+    def mlps(self) -> list[dict[str, Any]]:
+        """What feed-forward parts write."""
+        return mlp_readings(self.trace, seed=self.method.seed).rows(named=True)
+
+    def ranks(self) -> list[dict[str, Any]]:
+        """The largest nodes at other ranks; a null rank is the whole activation."""
+        return self.effects.compare([*RANKS, None]).rows(named=True)
+
+    def edges(self) -> list[dict[str, Any]]:
+        """Which of the largest nodes act through which others, and which act on the output directly."""
+        effects = self.effects
+        nodes = sorted(effects.largest()[:GRAPH], key=lambda node: (node.layer, node.kind == "mlp", node.head))
+        worth = float(effects.scale.mean()) or 1.0
+        rows = [
+            {"sender": str(node), "receiver": "output", "layer": node.layer, "to_layer": None, "share": effect / worth}
+            for node, effect in zip(nodes, effects.along("direct", nodes), strict=True)
+        ]
+        for receiver in nodes:
+            senders = [node for node in nodes if node.layer < receiver.layer]
+            if receiver.kind != "head" or not senders:
+                continue
+            reads = [Receiver(receiver.layer, receiver.head, one) for one in ("q", "k", "v")]
+            found = effects.through(reads, senders)
+            rows += [
+                {
+                    "sender": str(node), "receiver": str(receiver), "layer": node.layer, "to_layer": receiver.layer,
+                    "share": effect / worth,
+                }
+                for node, effect in zip(senders, found, strict=True)
+            ]  # fmt: skip
+        return rows
+
+    @cached_property
+    def knocked_out(self) -> tuple[KnockOut, list[str]] | None:
+        """Each half of the units ranks, the other is judged; with the unit of each judged pair. None: too few units."""
+        units = self.trace.units
+        if len(set(units)) < 2 * OF_A_HALF:
+            return None
+        halves = np.asarray(fold_numbers(len(units), 2, seed=self.method.seed, groups=units))
+        joined: KnockOut | None = None
+        judged: list[str] = []
+        for half in (0, 1):
+            ranking, other = (np.flatnonzero(halves == one).tolist() for one in (half, 1 - half))
+            method = self._of_a_half(ranking)
+            ranked, judging = method.fit(self.trace.select(ranking)), self.trace.select(other)
+            found = knock_out(judging, ranked, steps=STEPS, draws=self.draws, seed=self.method.seed + half)
+            joined = found if joined is None else joined.joined(found)
+            judged += judging.units
+        assert joined is not None
+        return joined, judged
+
+    def _of_a_half(self, rows: Sequence[int]) -> PathPatching:
+        """The method as it can be fitted to fewer units: no more folds than there are, and few resamples."""
+        units = len({self.trace.units[i] for i in rows})
+        folds = max(1, min(self.method.crossfit, units - 1))
+        rank = self.method.rank
+        smallest = units - -(-units // folds) if folds > 1 else units
+        rank = rank if rank is None else min(rank, max(smallest - 1, 0))
+        return replace(self.method, crossfit=folds, rank=rank, resamples=100, screen=False)
+
+    def knock_out_rows(self) -> list[dict[str, Any]]:
+        """The knock-out curve."""
+        return [] if self.knocked_out is None else self.knocked_out[0].table().rows(named=True)
+
+    def knock_out_drop(self) -> tuple[int, Estimate] | None:
+        """At the step of eight, or fewer of few heads: how many were put out, and the drop against random ones.
+
+        Of at most a quarter of all heads, since random sets hold the same ones otherwise.
+        """
+        if self.knocked_out is None:
+            return None
+        found, judged = self.knocked_out
+        step = max(one for one in found.steps if one <= min(8, len(found.ranked) // 4))
+        return step, Estimate(*drop_against_random(found, step, units=judged, seed=self.method.seed))
+
+    def subspace_share(self) -> Estimate | None:
+        """Sum of the crucial nodes' subspace effects over that of their full effects; None where none is crucial."""
+        from answerable.statistics import bootstrap_interval
+
+        chosen = np.flatnonzero(self.full.tested.crucial)
+        if self.method.rank is None or not len(chosen):
+            return None
+        rows = np.column_stack(
+            [np.abs(one.per_pair[chosen]).sum(axis=0) for one in (self.effects, self.full)]
+        )  # sizes, since effects of both signs stand among them
+        interval = bootstrap_interval(
+            lambda block: block[..., 0].mean(axis=-1) / block[..., 1].mean(axis=-1), rows, seed=self.method.seed,
+            vectorized=True, clusters=np.asarray(self.trace.units), bounds=(0.0, np.inf),
+        )  # fmt: skip
+        return Estimate(interval.value, interval.low, interval.high, interval.method)
+
+    def screen_agreement(self) -> Estimate | None:
+        """Correlation of first-order estimates with exact effects over the nodes that were computed exactly."""
+        if self.method.path == "total" or self.method.receivers:
+            return None
+        exact = sorted(self.effects.exact)
+        both = self.effects.first_order().mean(axis=1)[exact], self.effects.tested.effect[exact]
+        if min(np.ptp(one) for one in both) == 0:
+            return None
+        return Estimate(float(np.corrcoef(*both)[0, 1]), np.nan, np.nan, f"Pearson correlation over {len(exact)} components")
+
+    def missed(self) -> list[float] | None:
+        """Of the nodes the screen left out: how many were drawn, how many of them belong among the largest, and the
+        upper end of that share; None where nothing was screened.
+        """
+        from answerable.statistics import clopper_pearson_interval
+
+        effects = self.effects
+        if effects.estimates is None:
+            return None
+        order = np.argsort(-np.abs(effects.estimates.mean(axis=1)), kind="stable")
+        verified, rest = order[: self.method.verify], order[self.method.verify :]
+        size = np.abs(effects.tested.effect)
+        drawn = [i for i in rest if i in effects.exact]
+        if not drawn:
+            return None
+        least = np.sort(size[verified])[::-1][: self.method.top][-1]
+        missed = int(sum(size[i] > least for i in drawn))
+        return [len(drawn), missed, clopper_pearson_interval(missed, len(drawn)).high]
