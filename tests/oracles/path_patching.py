@@ -28,7 +28,7 @@ def recorded(lm: LanguageModel, ids: Any) -> dict[str, Any]:
 def by_hooks(lm: LanguageModel, ids: Any, patch: Patch, path: str, base: dict[str, Any] | None = None) -> Any:
     """Logits of the last token, (n, words), with one node patched there and what the path freezes frozen there."""
     base = recorded(lm, ids) if base is None else base
-    with intervene(lm, {site: put for site, put in _frozen(lm, base, patch, path).items()}):
+    with intervene(lm, _frozen(lm, base, patch, path)):
         return last_logits(lm, ids)
 
 

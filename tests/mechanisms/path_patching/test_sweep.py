@@ -142,7 +142,10 @@ def test_prompts_of_other_lengths_stand_in_one_recording() -> None:
         for place, row in enumerate(rows):
             alone = [Patch(patch.node, patch.values[place : place + 1]) for patch in patches]
             torch.testing.assert_close(
-                ours[:, place : place + 1], patched(lm, record_last(lm, [row]), alone, path), rtol=1e-4, atol=1e-5  # type: ignore[arg-type]
+                ours[:, place : place + 1],
+                patched(lm, record_last(lm, [row]), alone, path),
+                rtol=1e-4,
+                atol=1e-5,  # type: ignore[arg-type]
             )
 
 

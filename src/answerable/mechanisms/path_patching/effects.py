@@ -96,11 +96,15 @@ class PathPatching:
         if self.metric == "relative_logit":
             effects = effects / baseline
             estimates = None if estimates is None else estimates / baseline
-        found = significance(
+        found = self.tested(effects, scale, trace)
+        return Effects(self, trace, tuple(nodes), effects, scale, baseline, found, estimates, frozenset(exact))
+
+    def tested(self, effects: Floats, scale: Floats, trace: Trace) -> Significance:
+        """Intervals and tests of effects (nodes, pairs)."""
+        return significance(
             effects, scale, trace.units, threshold=self.threshold, top=self.top, seed=self.seed,
             resamples=self.resamples, level=self.level,
         )  # fmt: skip
-        return Effects(self, trace, tuple(nodes), effects, scale, baseline, found, estimates, frozenset(exact))
 
     def readout(self, trace: Trace) -> Readout:
         """How the answer is read off the output layer, for the pairs of a trace."""
@@ -158,9 +162,7 @@ class PathPatching:
         heads, feed_forward = changes(trace)
         check_rank(self.rank, n_fit, min(heads.shape[-1], feed_forward.shape[-1]))
         of_heads, of_mlps = (crossfit_directions(one, self.rank, folds) for one in (heads, feed_forward))
-        return {
-            node: of_heads[node.layer, node.head] if node.kind == "head" else of_mlps[node.layer] for node in nodes
-        }
+        return {node: of_heads[node.layer, node.head] if node.kind == "head" else of_mlps[node.layer] for node in nodes}
 
     def _values(self, trace: Trace, node: Node, vectors: dict[Node, Floats]) -> Any:
         """What stands at the node instead: the twin's part along the direction, or all of the twin's."""
@@ -215,17 +217,37 @@ class Effects:
     estimates: Floats | None = None
     exact: frozenset[int] = field(default_factory=frozenset)
 
+    def select(self, rows: Sequence[int], method: PathPatching) -> Effects:
+        """Some of the pairs alone, for whole activations: there no pair's effect depends on another's.
+
+        Parameters
+        ----------
+        rows : places of the pairs
+        method : the same method, with its own resamples and level
+        """
+        if self.method.rank is not None:
+            raise BadInput("a direction is made from all pairs", where="select", mend="fit the selected trace anew")
+        chosen = list(rows)
+        trace, effects, scale = self.trace.select(chosen), self.per_pair[:, chosen], self.scale[chosen]
+        found = method.tested(effects, scale, trace)
+        estimates = None if self.estimates is None else self.estimates[:, chosen]
+        return Effects(method, trace, self.nodes, effects, scale, self.baseline[chosen], found, estimates, self.exact)
+
     @property
     def unit(self) -> str:
         """Unit of the effects."""
         readout = self.method.readout(self.trace)
-        return "1" if readout.metric == "relative_logit" else "nats" if readout.metric == "log_probability" else "logits"
+        return (
+            "1" if readout.metric == "relative_logit" else "nats" if readout.metric == "log_probability" else "logits"
+        )
 
     def of(self, node: Node) -> float:
         """Mean effect of one node."""
         return float(self.tested.effect[self.nodes.index(node)])
 
-    def ranked(self, kind: Literal["head", "mlp"] | None = "head", *, by: Literal["drop", "size"] = "drop") -> list[Node]:
+    def ranked(
+        self, kind: Literal["head", "mlp"] | None = "head", *, by: Literal["drop", "size"] = "drop"
+    ) -> list[Node]:
         """Nodes, those first whose patch lowers the metric most ("drop"), or moves it most ("size").
 
         The size alone would rank parts that hold the answer back among those that carry it.

@@ -131,9 +131,7 @@ def components_chart(components: Rows, width: int, *, threshold: float, most: in
         .encode(y=y, x=alt.X("random_low:Q", scale=scale), x2="random_high:Q")
     )
     rules = [
-        alt.Chart(alt.InlineData(values=[{"at": at}]))
-        .mark_rule(style=style(kind))
-        .encode(x=alt.X("at:Q", scale=scale))
+        alt.Chart(alt.InlineData(values=[{"at": at}])).mark_rule(style=style(kind)).encode(x=alt.X("at:Q", scale=scale))
         for at, kind in ((0.0, "zero"), (-threshold, "threshold"), (threshold, "threshold"))
     ]
     intervals = base.mark_rule(style=style("interval")).encode(x=x, x2="share_high:Q")
@@ -169,7 +167,7 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
     placed = _placed(nodes)
     lanes = max((place["lane"] for place in placed.values()), default=0)
     columns = max(place["column"] for place in placed.values()) + 1
-    placed["output"] = {"node": "output", "column": columns, "lane": lanes / 2, "share": 0.0}
+    placed["output"] = {"node": "output", "column": columns, "lane": _clear_lane(placed, columns), "share": 0.0}
     least = 0.01
     drawn = [
         {
@@ -185,7 +183,12 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
     ]
     x_scale = alt.Scale(domain=[-0.5, columns + 0.5], nice=False, zero=False)
     y_scale = alt.Scale(domain=[lanes + 0.95, -0.6], nice=False, zero=False)
-    x = alt.X("x:Q", title="Layer, earlier ones at the left", scale=x_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
+    x = alt.X(
+        "x:Q",
+        title="Layer, earlier ones at the left",
+        scale=x_scale,
+        axis=alt.Axis(labels=False, ticks=False, grid=False),
+    )
     y = alt.Y("y:Q", title="Components of a layer", scale=y_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
     most = max([edge["size"] for edge in drawn], default=1.0)
     lines = (
@@ -200,7 +203,9 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
             color=alt.Color(
                 "sign:N",
                 title="Patching the sender",
-                scale=alt.Scale(domain=["lowers the answer", "raises the answer"], range=[colour("ours"), colour("neg3")]),
+                scale=alt.Scale(
+                    domain=["lowers the answer", "raises the answer"], range=[colour("ours"), colour("neg3")]
+                ),
                 legend=alt.Legend(orient="top", titleOrient="left" if width >= 500 else "top"),
             ),
         )
@@ -208,7 +213,7 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
     labels = [{"x": one["column"], "y": one["lane"], "node": one["node"]} for one in placed.values()]
     base = alt.Chart(alt.InlineData(values=labels))
     grounds = base.mark_point(filled=True, size=1100, color=colour("paper"), opacity=1, shape="circle").encode(x=x, y=y)
-    rims = base.mark_point(size=1100, color=colour("ink2"), opacity=1, strokeWidth=1).encode(x=x, y=y)
+    rims = base.mark_point(filled=False, size=1100, color=colour("ink2"), opacity=1, strokeWidth=1).encode(x=x, y=y)
     words = base.mark_text(style=style("label"), align="center", baseline="middle", fontSize=11).encode(
         x=x, y=y, text="node:N"
     )
@@ -216,21 +221,25 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
         {"x": column, "y": lanes + 0.75, "layer": f"{layer}"}
         for column, layer in sorted({(one["column"], one["layer"]) for one in placed.values() if "layer" in one})
     ]
-    numbers = alt.Chart(alt.InlineData(values=feet)).mark_text(style=style("note"), align="center").encode(
-        x=x, y=y, text="layer:N"
+    numbers = (
+        alt.Chart(alt.InlineData(values=feet))
+        .mark_text(style=style("note"), align="center")
+        .encode(x=x, y=y, text="layer:N")
     )
     through = [edge for edge in edges if edge["receiver"] != "output"]
     strongest = max(through, key=lambda edge: abs(edge["share"]), default=None)
     if strongest is not None and abs(strongest["share"]) >= least:
-        finding = f"{strongest['sender']} acts through {strongest['receiver']}: {strongest['share']:+.1%} of the behaviour"
+        finding = (
+            f"{strongest['sender']} acts through {strongest['receiver']}: {strongest['share']:+.1%} of the behaviour"
+        )
     else:
         finding = f"The {len(nodes)} largest components act on the output directly, not through each other's heads"
     return _finished(
         alt.layer(lines, grounds, rims, words, numbers).properties(height=max(160, 64 * (lanes + 1))),
         width,
         finding,
-        f"Line: effect of a sender through a head's query, key and value, or on the output directly; below {least:.0%} none.",
-        f"Graph of {len(nodes)} components and the output with {len(drawn)} lines of at least {least:.0%}; {finding[:80]}.",
+        f"Line: a sender's effect through a head's query, key and value, or on the output; below {least:.0%} none.",
+        f"Graph of {len(nodes)} components and the output, {len(drawn)} lines of at least {least:.0%}; {finding[:80]}.",
     )
 
 
@@ -244,7 +253,7 @@ def knock_out_chart(rows: Rows, width: int, *, kind: str = "heads") -> alt.Layer
     kind : what is put out, in words
     """
     data = [dict(row) | {"step": str(row["knocked_out"])} for row in rows]
-    x = alt.X("step:O", title=f"{kind} put out", sort=None, axis=alt.Axis(labelAngle=0))
+    x = alt.X("step:O", title=f"{kind.capitalize()} put out", sort=None, axis=alt.Axis(labelAngle=0))
     scale = alt.Scale(domain=[0, 1.02], nice=False)
     y = alt.Y("accuracy:Q", title="Share answered right", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
     base = alt.Chart(alt.InlineData(values=data)).encode(x=x)
@@ -272,7 +281,9 @@ def knock_out_chart(rows: Rows, width: int, *, kind: str = "heads") -> alt.Layer
     )
 
 
-def comparison_chart(rows: Rows, width: int, *, order: Sequence[str], legend: str, finding: str, how: str) -> alt.LayerChart:
+def comparison_chart(
+    rows: Rows, width: int, *, order: Sequence[str], legend: str, finding: str, how: str
+) -> alt.LayerChart:
     """The same components in several ways: by path, or by rank.
 
     Parameters
@@ -301,7 +312,11 @@ def comparison_chart(rows: Rows, width: int, *, order: Sequence[str], legend: st
         .mark_rule(style=style("leader"), opacity=0.6)
         .encode(y=y, x=alt.X("low:Q", scale=scale), x2="high:Q")
     )
-    zero = alt.Chart(alt.InlineData(values=[{"at": 0}])).mark_rule(style=style("zero")).encode(x=alt.X("at:Q", scale=scale))
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"at": 0}]))
+        .mark_rule(style=style("zero"))
+        .encode(x=alt.X("at:Q", scale=scale))
+    )
     points = (
         alt.Chart(alt.InlineData(values=data))
         .mark_point(filled=True, size=60, opacity=0.9)
@@ -313,7 +328,9 @@ def comparison_chart(rows: Rows, width: int, *, order: Sequence[str], legend: st
                 title=legend,
                 sort=ways,
                 scale=alt.Scale(domain=ways, range=range_),
-                legend=alt.Legend(orient="top", titleOrient="left" if width >= 500 else "top", columns=0 if width >= 500 else 3),
+                legend=alt.Legend(
+                    orient="top", titleOrient="left" if width >= 500 else "top", columns=0 if width >= 500 else 3
+                ),
             ),
             shape=alt.Shape("way:N", title=legend, sort=ways, scale=alt.Scale(domain=ways, range=shapes)),
         )
@@ -345,6 +362,30 @@ def _placed(nodes: Rows) -> dict[str, dict[str, Any]]:
     return placed
 
 
+def _lane_at(start: Mapping[str, Any], lane: float, column: int, between: int) -> float:
+    """Where the line from a node to (column, lane) crosses the column ``between``."""
+    part = (between - start["column"]) / (column - start["column"])
+    return float(start["lane"] + (lane - start["lane"]) * part)
+
+
+def _clear_lane(placed: Mapping[str, Mapping[str, Any]], column: int) -> float:
+    """The lane of the output at which lines to it pass the nodes between at the greatest distance."""
+    lanes = max(place["lane"] for place in placed.values())
+
+    def clearance(lane: float) -> float:
+        gaps = [
+            abs(_lane_at(start, lane, column, node["column"]) - node["lane"])
+            for start in placed.values()
+            for node in placed.values()
+            if start["column"] < node["column"]
+        ]
+        return min(gaps, default=0.0)
+
+    middle = lanes / 2
+    candidates = sorted((step / 8 for step in range(int(8 * lanes) + 1)), key=lambda lane: abs(lane - middle))
+    return max(candidates, key=lambda lane: round(clearance(lane), 6))
+
+
 def _node_axis(nodes: Sequence[str]) -> alt.Y:
     return alt.Y(
         "node:N",
@@ -356,7 +397,9 @@ def _node_axis(nodes: Sequence[str]) -> alt.Y:
 
 
 def _named(row: Mapping[str, Any]) -> str:
-    return f"{'MLP' if row['head'] is None else 'head'} {row['layer']}" + ("" if row["head"] is None else f".{row['head']}")
+    return f"{'MLP' if row['head'] is None else 'head'} {row['layer']}" + (
+        "" if row["head"] is None else f".{row['head']}"
+    )
 
 
 def _every(count: int, most: int) -> list[int]:
@@ -364,8 +407,8 @@ def _every(count: int, most: int) -> list[int]:
     return list(range(0, count, step))
 
 
-def _finished(chart: alt.LayerChart, width: int, finding: str, how: str, description: str) -> alt.LayerChart:
-    return chart.properties(
+def _finished(chart: Any, width: int, finding: str, how: str, description: str) -> alt.LayerChart:
+    finished: alt.LayerChart = chart.properties(
         width=width,
         autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
         padding={"left": 14, "right": 16, "top": 4, "bottom": 4},
@@ -375,3 +418,4 @@ def _finished(chart: alt.LayerChart, width: int, finding: str, how: str, descrip
         ),
         description=" ".join(description.split()),
     )
+    return finished

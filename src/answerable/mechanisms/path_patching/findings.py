@@ -63,8 +63,10 @@ class Findings:
         effects, largest = self.effects, self.effects.largest()
         direct = effects.along("direct")
         total = dict(zip(largest, effects.along("total", largest), strict=True))
-        control = {} if self.method.rank is None else dict(
-            zip(largest, effects.random_control(largest, self.draws), strict=True)
+        control = (
+            {}
+            if self.method.rank is None
+            else dict(zip(largest, effects.random_control(largest, self.draws), strict=True))
         )
         seen = looks(self.trace)
         rows = effects.table().rows(named=True)
@@ -142,7 +144,11 @@ class Findings:
         for half in (0, 1):
             ranking, other = (np.flatnonzero(halves == one).tolist() for one in (half, 1 - half))
             method = self._of_a_half(ranking)
-            ranked, judging = method.fit(self.trace.select(ranking)), self.trace.select(other)
+            judging = self.trace.select(other)
+            if self.method.rank is None:
+                ranked = self.effects.select(ranking, method)
+            else:
+                ranked = method.fit(self.trace.select(ranking))
             found = knock_out(judging, ranked, steps=STEPS, draws=self.draws, seed=self.method.seed + half)
             joined = found if joined is None else joined.joined(found)
             judged += judging.units
@@ -197,7 +203,9 @@ class Findings:
         both = self.effects.first_order().mean(axis=1)[exact], self.effects.tested.effect[exact]
         if min(np.ptp(one) for one in both) == 0:
             return None
-        return Estimate(float(np.corrcoef(*both)[0, 1]), np.nan, np.nan, f"Pearson correlation over {len(exact)} components")
+        return Estimate(
+            float(np.corrcoef(*both)[0, 1]), np.nan, np.nan, f"Pearson correlation over {len(exact)} components"
+        )
 
     def missed(self) -> list[float] | None:
         """Of the nodes the screen left out: how many were drawn, how many of them belong among the largest, and the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,14 +116,17 @@ def knock_out(
         )
     ranked = effects.ranked(kind, by=by)
     chosen = [step for step in steps if 0 <= step <= len(ranked)]
-    if not chosen or any(a >= b for a, b in zip(chosen, chosen[1:])):
+    if not chosen or any(a >= b for a, b in itertools.pairwise(chosen)):
         raise BadInput(f"steps are {list(steps)!r:.80}", where="knock-out", mend="give rising numbers from 0")
     rng = np.random.default_rng([seed, 2])
     sets: list[list[Node]] = [ranked[:step] for step in chosen]
     for step in chosen:
         sets += [[ranked[i] for i in rng.permutation(len(ranked))[:step]] for _ in range(draws)]
     readout = effects.method.readout(trace)
-    right, metric = (_at_the_end if positions == "end" else _everywhere)(trace, effects, sets, readout)
+    unlike = sorted({tuple(sorted(one)) for one in sets})  # small and full sets come again and again
+    place = [unlike.index(tuple(sorted(one))) for one in sets]
+    judged = (_at_the_end if positions == "end" else _everywhere)(trace, effects, unlike, readout)
+    right, metric = judged[0][place], judged[1][place]
     n = len(chosen)
     shape = (n, draws, len(trace))
     return KnockOut(
@@ -199,7 +203,9 @@ def _means_over_tokens(trace: Trace, nodes: Sequence[Node]) -> dict[Node, Any]:
             for site in sites:
                 total = found[site].flatten(0, 1).sum(0)
                 sums[site] = total if site not in sums else sums[site] + total
-    return {node: (sums[_site(node)][node.head] if node.kind == "head" else sums[_site(node)]) / tokens for node in nodes}
+    return {
+        node: (sums[_site(node)][node.head] if node.kind == "head" else sums[_site(node)]) / tokens for node in nodes
+    }
 
 
 def _site(node: Node) -> str:

@@ -37,9 +37,7 @@ TEMPLATES: dict[str, Template] = {
         '"',
     ),
     "eat": Template('Q: How do you say "{w}" in {tgt}? A: "', 'Q: How do you eat "{w}" in {tgt}? A: "', '"'),
-    "flavor": Template(
-        'Q: What is the {tgt} translation "{w}"? A: "', 'Q: What is the {tgt} flavor "{w}"? A: "', '"'
-    ),
+    "flavor": Template('Q: What is the {tgt} translation "{w}"? A: "', 'Q: What is the {tgt} flavor "{w}"? A: "', '"'),
     "erased": Template('Q: What is "{w}" translated into {tgt}? A: "', 'Q: What is "{w}" erased into {tgt}? A: "', '"'),
 }
 GIFTS = "When {A} and {B} went to the store, {B} gave a drink to"
@@ -122,16 +120,14 @@ class Pairs:
         given = list(words) if words is not None else _built_in(source, target)
         examples, given = _examples(given, source, target, shots)
         unlike = [pair for pair in given if pair[0].casefold() != pair[1].casefold()]
-        first = {word: answer for word, answer in reversed(unlike)}
+        first = dict(reversed(unlike))
         unique = [(word, first[word]) for word in dict.fromkeys(word for word, _ in unlike)]
         dropped = {"same in both languages": len(given) - len(unlike), "word repeated": len(unlike) - len(unique)}
         made = [_translated(frame, word, answer, examples, source, target) for word, answer in unique[:limit]]
         return cls(tuple(made), f"{source} to {target}", {why: n for why, n in dropped.items() if n})
 
     @classmethod
-    def names(
-        cls, names: Sequence[str] = lists.NAMES, *, template: str = GIFTS, limit: int | None = 24
-    ) -> Pairs:
+    def names(cls, names: Sequence[str] = lists.NAMES, *, template: str = GIFTS, limit: int | None = 24) -> Pairs:
         """Naming the other person: "When Mary and John went to the store, John gave a drink to".
 
         The twin has three other names, so that none is the one to be named.
@@ -195,14 +191,20 @@ class Pairs:
             for name in ("positive", "negative", "answer"):
                 if not isinstance(row[name], str) or not row[name].strip():
                     raise BadInput(
-                        f"{name} is {row[name]!r:.60}", where=f"table, row {number}", mend="give a text, quoted in a CSV"
+                        f"{name} is {row[name]!r:.60}",
+                        where=f"table, row {number}",
+                        mend="give a text, quoted in a CSV",
                     )
             foil = row.get("foil")
             if foil is not None and not isinstance(foil, str):
-                raise BadInput(f"foil is {foil!r:.60}", where=f"table, row {number}", mend="give a text, or leave it empty")
+                raise BadInput(
+                    f"foil is {foil!r:.60}", where=f"table, row {number}", mend="give a text, or leave it empty"
+                )
             if foil == row["answer"]:
                 raise BadInput(
-                    f"foil and answer are both {foil!r:.60}", where=f"table, row {number}", mend="give a wrong word as foil"
+                    f"foil and answer are both {foil!r:.60}",
+                    where=f"table, row {number}",
+                    mend="give a wrong word as foil",
                 )
             unit = row.get("unit")
             made.append(
@@ -308,9 +310,7 @@ def word_list(table: Any) -> list[tuple[str, str]]:
 
     frame = read_table(table)
     if frame.width < 2 or any(frame.schema[name] != pl.String for name in frame.columns[:2]):
-        raise BadInput(
-            "its first two columns are not texts", where="words", mend="give two columns: word, translation"
-        )
+        raise BadInput("its first two columns are not texts", where="words", mend="give two columns: word, translation")
     rows = [(a.strip(), b.strip()) for a, b in frame.select(frame.columns[:2]).iter_rows() if a and b]
     return [(a, b) for a, b in rows if a and b]
 
@@ -345,24 +345,27 @@ def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prom
 
 
 def _built_in(source: str, target: str) -> list[tuple[str, str]]:
-    columns = [lists.language(name) for name in (source, target)]
-    for name, column in zip((source, target), columns):
-        if column is None:
+    for name in (source, target):
+        if lists.language(name) is None:
             raise BadInput(
                 f"there are no built-in words in {name[:40]!r}",
                 where="translation",
                 mend=f"choose from {', '.join(lists.LANGUAGES)}, or give a word list",
             )
-    return [(row[columns[0]], row[columns[1]]) for row in lists.WORDS]
+    return _columns(lists.WORDS, source, target)
+
+
+def _columns(rows: Sequence[tuple[str, ...]], source: str, target: str) -> list[tuple[str, str]]:
+    here, there = lists.LANGUAGES.index(source), lists.LANGUAGES.index(target)
+    return [(row[here], row[there]) for row in rows]
 
 
 def _examples(
     given: list[tuple[str, str]], source: str, target: str, shots: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The examples, and the words that are left."""
-    columns = lists.language(source), lists.language(target)
-    if None not in columns:
-        shown = [(row[columns[0]], row[columns[1]]) for row in lists.SHOTS[:shots]]
+    if None not in (lists.language(source), lists.language(target)):
+        shown = _columns(lists.SHOTS[:shots], source, target)
         seen = {word for word, _ in shown}
         return shown, [pair for pair in given if pair[0] not in seen]
     if len(given) <= shots:

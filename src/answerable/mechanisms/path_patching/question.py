@@ -1,4 +1,4 @@
-"""The question: from a model and pairs of prompts to effects, paths, a knock-out, and what the parts look at and write."""
+"""The question: from a model and pairs of prompts to effects, paths, a knock-out, and what parts look at and write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMPONENTS = {
     "kind": "head or mlp",
     "layer": "layer, from 0",
     "head": "head, from 0; null for a feed-forward part",
-    "effect": "mean change of the metric when the part takes the twin's signal along its direction [unit of the metric]",
+    "effect": "mean change of the metric when the part takes the twin's signal [unit of the metric]",
     "low": "lower end of its interval [unit of the metric]",
     "high": "upper end of its interval [unit of the metric]",
     "share": "effect divided by what the behaviour is worth, the mean distance of the metric from the twin's [1]",
@@ -100,7 +100,7 @@ RECEIVER = re.compile(r"(\d+)\.(\d+)(?:\.([qkv]))?")
 class PathPatching(Question):
     """Which heads and MLPs carry this behaviour, and by which path?
 
-    Every head and feed-forward part in turn takes the signal it has on a twin prompt that lacks the behaviour, along the
+    Every head and feed-forward part in turn takes the signal it has on a twin prompt without the behaviour, along the
     one direction in which prompt and twin differ, while other heads are held still (Zhang and others, NeurIPS 2025).
     What that does to the answer is its effect; those beyond the threshold are put out on other words to see whether
     the behaviour goes.
@@ -133,7 +133,9 @@ class PathPatching(Question):
     )
     shots: int = Field(4, ge=0, le=8, unit="examples", description="examples before each translation")
     wrap: str = Field(
-        "{prompt}", max_length=10_000, description="text around each prompt, as a chat model's template, with {prompt} in it"
+        "{prompt}",
+        max_length=10_000,
+        description="text around each prompt, as a chat model's template, with {prompt} in it",
     )
     pairs: int = Field(24, ge=10, le=2000, unit="pairs", description="pairs at most, the first ones")
     path: Literal["direct", "mlps", "total"] = Field(
@@ -154,7 +156,9 @@ class PathPatching(Question):
         0.01, gt=0, lt=1, unit="share", description="share of the behaviour beyond which a component is crucial"
     )
     top: int = Field(10, ge=1, le=100, unit="components", description="components compared by path, rank and control")
-    draws: int = Field(20, ge=5, le=500, unit="draws", description="random directions, and random sets of the knock-out")
+    draws: int = Field(
+        20, ge=5, le=500, unit="draws", description="random directions, and random sets of the knock-out"
+    )
     resamples: int = Field(2000, ge=100, le=100_000, unit="resamples", description="bootstrap resamples of the pairs")
     allow_leaky: bool = Field(False, description="go on where the model still answers more than a tenth of the twins")
 
@@ -243,7 +247,9 @@ def _receivers(given: list[str] | None) -> tuple[Any, ...]:
         match = RECEIVER.fullmatch(text.strip())
         if match is None:
             raise BadInput(
-                f"{text[:40]!r} names no head", where=f"path-patching, field receivers, entry {number}", mend="write 23.3.q"
+                f"{text[:40]!r} names no head",
+                where=f"path-patching, field receivers, entry {number}",
+                mend="write 23.3.q",
             )
         layer, head, reads = match.groups()
         found += [Receiver(int(layer), int(head), one) for one in (reads or "qkv")]  # type: ignore[arg-type]
@@ -263,7 +269,7 @@ def _plain(found: Findings) -> dict[str, Any]:
         "knock_out": found.knock_out_rows(),
         "drop": None if drop is None else [drop[0], *drop[1]],
         "subspace": None if subspace is None else list(subspace),
-        "screened": None if screened is None else list(screened)[:1] + [screened.method],
+        "screened": None if screened is None else [screened.value, screened.method],
         "right": [list(trace.right_positive), list(trace.right_negative)],
         "pairs": len(trace),
         "units": len(set(trace.units)),
@@ -291,15 +297,15 @@ def _summary(unit: Mapping[str, Any]) -> str:
     crucial = [row for row in rows if row["crucial"]]
     if not crucial:
         return (
-            f"None of {len(rows)} heads and MLPs alone carries more than {unit['threshold']:.2g} of {unit['behaviour']}."
+            f"None of {len(rows)} heads and MLPs carries over {unit['threshold']:.2g} of {unit['behaviour']} by itself."
         )
     first = max(crucial, key=lambda row: abs(row["share"]))
     part = "MLP" if first["head"] is None else "head"
     place = first["node"].removeprefix("MLP ")
     verb = "carries" if first["share"] < 0 else "holds back"
     return (
-        f"{len(crucial)} of {len(rows)} heads and MLPs are crucial for {unit['behaviour']}; {part} {place} {verb} most, "
-        f"{abs(first['share']):.0%} of it ({_between(first)})."
+        f"{len(crucial)} of {len(rows)} heads and MLPs are crucial for {unit['behaviour']}; "
+        f"{part} {place} {verb} most, {abs(first['share']):.0%} of it ({_between(first)})."
     )
 
 
@@ -361,7 +367,9 @@ def _knock_out_metric(drop: list[Any] | None) -> Metric:
 def _subspace_metric(share: list[Any] | None, rank: int | None) -> Metric:
     label = "Share of full effects that the subspace carries"
     if share is None:
-        reason = "whole activations are patched" if rank is None else "no component is crucial with its whole activation"
+        reason = (
+            "whole activations are patched" if rank is None else "no component is crucial with its whole activation"
+        )
         return Metric(float("nan"), method="subspace", label=label, reason=reason)
     value, low, high, method = share
     return Metric(value, low, high, method=method, label=label)
@@ -489,15 +497,13 @@ def _ranks_figure(ranks: list[dict[str, Any]], worth: float) -> Figure:
 
 def _limits(unit: Mapping[str, Any], asked: PathPatching) -> list[str]:
     limits = [
-        "An effect says what the answer loses on these pairs when a part is the twin's, not what the part is for; other "
-        "twins give other effects.",
+        "An effect says what the answer loses when a part is the twin's, not what it is for; other twins differ.",
         "Only the last token is patched: what earlier tokens hand on through attention stays as it is.",
-        f"Intervals take the {unit['units']} units to be independent; words or names that several pairs share make "
-        "them too narrow.",
+        f"Intervals take the {unit['units']} units as independent; names that pairs share make them too narrow.",
     ]
     if unit["rank"] is not None:
         limits.append(
-            f"The direction depends on its rank, {unit['rank']} here, which the paper never states; see the table of ranks."
+            f"The direction depends on its rank, {unit['rank']} here, which the paper does not state; see the ranks."
         )
         over = [row["node"] for row in unit["components"] if row["crucial"] and _dormant(row)]
         if over:
@@ -508,7 +514,7 @@ def _limits(unit: Mapping[str, Any], asked: PathPatching) -> list[str]:
         inside = [row["node"] for row in unit["components"] if row["crucial"] and _within_random(row)]
         if inside:
             limits.append(
-                f"Random directions move the answer as much in {', '.join(inside[:5])}: there the direction says little."
+                f"Random directions move the answer as much in {', '.join(inside[:5])}: the direction says little."
             )
     if any(row["crucial"] and row["effect"] > 0 for row in unit["components"]):
         limits.append("Some crucial components hold the answer back: their share is positive.")

@@ -57,7 +57,7 @@ def looks(trace: Trace) -> Looks | None:
 
 
 def token_classes(trace: Trace) -> list[list[str]]:
-    """The class of each token of each prompt: where several hold, the first of source, indicator, positional, example."""
+    """The class of each token of each prompt: of several, the first of source, indicator, positional, example."""
     found = []
     for pair in trace.pairs:
         tokens = tokenise(trace.lm, pair.positive)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from answerable.errors import BadInput
 from answerable.mechanisms.path_patching.pairs import Pairs
 from answerable.subjects.language_model import LanguageModel, load
@@ -26,7 +24,9 @@ def planted(seed: int = 0) -> LanguageModel:
     draw = torch.Generator().manual_seed(seed)
     content = torch.nn.functional.normalize(torch.randn(WORDS, width, generator=draw), dim=-1)
     shared = torch.nn.functional.normalize(torch.randn(width, generator=draw), dim=-1)
-    content = torch.nn.functional.normalize(content + 2 * shared, dim=-1)
+    content = content + 2 * shared
+    content -= content.mean(dim=-1, keepdim=True)  # norms shift all numbers alike: such a shift must say nothing
+    content = torch.nn.functional.normalize(content, dim=-1)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(0.02)

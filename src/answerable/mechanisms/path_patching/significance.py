@@ -8,7 +8,7 @@ test of that, adjusted over all components, is rejected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ def significance(
         mean = block.mean(axis=-2)
         return np.divide(mean[..., :-1], mean[..., -1:], out=np.zeros_like(mean[..., :-1]), where=mean[..., -1:] > 0)
 
-    more = {"seed": seed, "resamples": resamples, "clusters": units_array}
+    more: dict[str, Any] = {"seed": seed, "resamples": resamples, "clusters": units_array}
     of_means = bootstrap_intervals(means, rows, level=level, vectorized=True, **more)
     of_shares = bootstrap_intervals(shares, rows, level=level, vectorized=True, **more) if worth > 0 else of_means
     p_values = _beyond(effects, scale, units_array, threshold)

@@ -1,7 +1,7 @@
 """All senders at once: one sweep over the layers with a batch that grows by each layer's patched parts.
 
-Only the last token changes. With attention frozen there, a layer is a function of rows (its pieces), so no attention, no
-other token and no full vocabulary is computed again: at layer l the frozen attention is added to the rows of all
+Only the last token changes. With attention frozen there, a layer is a function of rows (its pieces), so no attention,
+no other token and no full vocabulary is computed again: at layer l the frozen attention is added to the rows of all
 senders below, the patched heads of l become rows of their own, the feed-forward part runs on all rows, and a patched
 feed-forward part becomes a row too. Where everything may flow (path "total"), whole layers run on the rows instead,
 against the keys and values of the earlier tokens.
@@ -103,7 +103,7 @@ def _flows(base: LastToken, path: Path, senders: int) -> list[tuple[tuple[int, .
         return [(tuple(range(i, min(i + most, len(base)))), None) for i in range(0, len(base), most)]
     if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
         raise BadInput("the earlier tokens were not kept", where="path total", mend="record with prefixes")
-    blocks = []
+    blocks: list[tuple[tuple[int, ...], Prefix | None]] = []
     for prefix in base.prefixes:
         for i in range(0, len(prefix.rows), most):
             chosen = prefix.select(range(i, min(i + most, len(prefix.rows))))
@@ -184,8 +184,7 @@ def _joined(
         found.append(pieces.after_feed_forward(lm, layer, middle, added))
     if joining.mlps:
         middle = pieces.after_attention(lm, layer, base.stream[layer], base.attention[layer])
-        for i in joining.mlps:
-            found.append(pieces.after_feed_forward(lm, layer, middle, patches[i].values))
+        found += [pieces.after_feed_forward(lm, layer, middle, patches[i].values) for i in joining.mlps]
     return found
 
 
@@ -196,18 +195,13 @@ def _middle_of_heads(lm: LanguageModel, base: LastToken, layer: int, patches: Se
     output = head_weights(lm, layer).output  # (H, d, m)
     total = pieces.attention_sum(lm, layer, base.heads[layer])
     sums = torch.cat(
-        [
-            total + (patch.values - base.heads[layer][:, patch.node.head]) @ output[patch.node.head]
-            for patch in patches
-        ]
+        [total + (patch.values - base.heads[layer][:, patch.node.head]) @ output[patch.node.head] for patch in patches]
     )
     added = pieces.attention_added(lm, layer, sums)
     return pieces.after_attention(lm, layer, base.stream[layer].repeat(len(patches), 1), added)
 
 
-def patched_through(
-    lm: LanguageModel, base: LastToken, patches: Sequence[Patch], receivers: Sequence[Receiver]
-) -> Any:
+def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], receivers: Sequence[Receiver]) -> Any:
     """What the output layer reads where a sender's change reaches the receivers alone, and flows on from them.
 
     In a first stage the change goes from the sender straight into the stream that each receiver reads, all else
@@ -239,7 +233,9 @@ def patched_through(
             block = max(1, ROWS // len(rows))
             for start in range(0, len(senders), block):
                 some = senders[start : start + block]
-                read = _what_receivers_read(lm, own, [Patch(patches[i].node, patches[i].values[rows]) for i in some], by_layer)
+                read = _what_receivers_read(
+                    lm, own, [Patch(patches[i].node, patches[i].values[rows]) for i in some], by_layer
+                )
                 first = min(by_layer)
                 stream = own.stream[first].repeat(len(some), 1)
                 with intervene(lm, _changes(lm, read)):
@@ -357,7 +353,7 @@ def patched_sets(
 
 
 def _set_changes(sets: Sequence[Sequence[Node]], values: Mapping[Node, Any], rows: list[int]) -> dict[str, Any]:
-    """The interventions that put ``values`` at each set's nodes, for the rows of one batch: set by set, pair by pair."""
+    """The interventions that put ``values`` at each set's nodes, for one batch's rows: set by set, pair by pair."""
     places: dict[str, list[tuple[int, Node]]] = {}
     for number, nodes in enumerate(sets):
         for node in nodes:

@@ -28,7 +28,7 @@ class Trace:
     pairs : the pairs that are used: answered right by the prompt, answer one token
     answers, foils : token ids; foils None where pairs have none
     positive, negative : recordings of prompts and twins
-    right_positive, right_negative : (right, asked), of the prompts before the wrong ones were dropped, of the twins after
+    right_positive, right_negative : (right, asked), of prompts before the wrong ones were dropped, of twins after
     dropped : pairs left out, counted by reason
     behaviour : in words
     notes : what was done to the model or the pairs, for a reader
@@ -176,7 +176,7 @@ def answer_token(lm: LanguageModel, prompt: str, word: str) -> int | None:
 
 
 def _loaded(model: Any, tokenizer: Any, device: str, run: Any) -> LanguageModel:
-    if isinstance(model, str) or isinstance(model, LanguageModel) or hasattr(model, "__fspath__"):
+    if isinstance(model, (str, LanguageModel)) or hasattr(model, "__fspath__"):
         return load(model, device=device, run=run)
     return load((model, tokenizer))
 
@@ -193,7 +193,9 @@ def _in_full_precision(lm: LanguageModel) -> tuple[LanguageModel, tuple[str, ...
     if not all(kind.is_floating_point for kind in kinds):
         raise BadInput("its weights are quantised", where=lm.name, mend="load the model in float32")
     named = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
-    return replace(lm, model=copy.deepcopy(lm.model).float()), (f"The model is held in {named}; a copy in float32 was used.",)
+    return replace(lm, model=copy.deepcopy(lm.model).float()), (
+        f"The model is held in {named}; a copy in float32 was used.",
+    )
 
 
 def _single_tokens(
@@ -213,7 +215,9 @@ def _single_tokens(
         elif pair.foil is not None and foil is None:
             dropped["the foil is not one token"] += 1
         elif foil == answer:
-            raise BadInput("foil and answer are the same token", where=f"pair {number}", mend="give a wrong word as foil")
+            raise BadInput(
+                "foil and answer are the same token", where=f"pair {number}", mend="give a wrong word as foil"
+            )
         else:
             chosen.append(pair)
             answers.append(answer)

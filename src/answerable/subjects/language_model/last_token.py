@@ -86,10 +86,10 @@ class LastToken:
                 prefixes.append(Prefix(renamed, prefix.length, chosen.keys, chosen.values, chosen.calls))
         chosen_rows = list(rows)
         return LastToken(
-            *(getattr(self, site)[:, chosen_rows] for site in SITES),
-            [self.patterns[i] for i in chosen_rows],
-            [self.value_sizes[i] for i in chosen_rows],
-            prefixes,
+            **{site: getattr(self, site)[:, chosen_rows] for site in SITES},
+            patterns=[self.patterns[i] for i in chosen_rows],
+            value_sizes=[self.value_sizes[i] for i in chosen_rows],
+            prefixes=prefixes,
         )
 
 
@@ -122,17 +122,17 @@ def record_last(lm: LanguageModel, prompts: Sequence[str | Sequence[int]], *, pr
             batch = torch.tensor([ids[row] for row in rows], device=lm.model.get_input_embeddings().weight.device)
             found.append((rows, *_record(lm, batch, rows)))
     order = torch.tensor([row for rows, *_ in found for row in rows]).argsort()
-    joined = [torch.cat([sites[site] for _, sites, *_ in found], 1)[:, order] for site in SITES]
+    joined = {site: torch.cat([sites[site] for _, sites, *_ in found], 1)[:, order] for site in SITES}
     by_row = {
         row: (pattern, sizes)
         for rows, _, patterns, norms, _ in found
         for row, pattern, sizes in zip(rows, patterns, norms)
     }
     return LastToken(
-        *joined,
-        [by_row[row][0] for row in range(len(ids))],
-        [by_row[row][1] for row in range(len(ids))],
-        [prefix for *_, prefix in found] if prefixes else [],
+        **joined,
+        patterns=[by_row[row][0] for row in range(len(ids))],
+        value_sizes=[by_row[row][1] for row in range(len(ids))],
+        prefixes=[prefix for *_, prefix in found] if prefixes else [],
     )
 
 
@@ -155,9 +155,10 @@ def run_layer(lm: LanguageModel, prefix: Prefix, layer: int, rows: Any) -> Any:
     out = []
     for some in rows.split(block):
         kept = _KeptKeys(prefix.keys[layer], prefix.values[layer], len(some) // n)
-        called = [kept if one is _CACHE else one for one in args], {
-            name: kept if one is _CACHE else one for name, one in kwargs.items()
-        }
+        called = (
+            [kept if one is _CACHE else one for one in args],
+            {name: kept if one is _CACHE else one for name, one in kwargs.items()},
+        )
         given = parts.layer_at(lm, layer)(some[:, None], *called[0], **called[1])
         out.append((given[0] if isinstance(given, tuple) else given)[:, 0])
     return torch.cat(out)
@@ -204,9 +205,7 @@ def _batches(lengths: Sequence[int]) -> list[tuple[int, ...]]:
     return batches
 
 
-def _record(
-    lm: LanguageModel, ids: Any, rows: tuple[int, ...]
-) -> tuple[dict[str, Any], list[Any], list[Any], Prefix]:
+def _record(lm: LanguageModel, ids: Any, rows: tuple[int, ...]) -> tuple[dict[str, Any], list[Any], list[Any], Prefix]:
     import torch
     from transformers import DynamicCache
 
@@ -255,14 +254,15 @@ def _record(
     }
     for layer in range(count):
         last_values[layer] = captured[f"values.{layer}"][:, 0].norm(dim=-1)[..., None]
-    sizes = [
-        _at_the_end(last_values[layer], None if values[layer] is None else values[layer].norm(dim=-1), length)
-        for layer in range(count)
-    ]
+    sizes = [_at_the_end(last_values[layer], _lengths(values[layer]), length) for layer in range(count)]
     given = [_padded(patterns[layer], length) for layer in range(count)] if len(patterns) == count else None
     prefix = Prefix(rows, length, keys, values, [calls[layer] for layer in range(count)])
     by_prompt = [None] * n if given is None else list(torch.stack(given, 1))
     return found, by_prompt, list(torch.stack(sizes, 1)), prefix
+
+
+def _lengths(values: Any) -> Any:
+    return None if values is None else values.norm(dim=-1)
 
 
 def _at_the_end(last: Any, earlier: Any, length: int) -> Any:

@@ -31,8 +31,8 @@ class Fused:
 class Family:
     """Where the parts of one architecture family are.
 
-    Paths begin at the backbone (``embeddings``, ``embedding_norm``, ``layers``, ``final_norm``, ``final_projection``), at
-    the whole model (``unembedding``), or at one layer (all others). An empty path: there is no such part.
+    Paths begin at the backbone (``embeddings``, ``embedding_norm``, ``layers``, ``final_norm``, ``final_projection``),
+    at the whole model (``unembedding``), or at one layer (all others). An empty path: there is no such part.
 
     Parameters
     ----------
