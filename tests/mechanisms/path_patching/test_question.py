@@ -13,8 +13,8 @@ from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.mechanisms.path_patching import Pairs, trace
+from answerable.mechanisms.path_patching.ablation import knock_out
 from answerable.mechanisms.path_patching.effects import PathPatching
-from answerable.mechanisms.path_patching.knock_out import knock_out
 from answerable.mechanisms.path_patching.replicas import PLANTED, planted, planted_pairs, random_weights
 from answerable.mechanisms.path_patching.sweep import Node
 

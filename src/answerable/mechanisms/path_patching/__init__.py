@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "ablation": ["KnockOut", "knock_out"],
         "effects": ["Effects", "PathPatching"],
         "pairs": ["Pair", "Pairs"],
         "solver": ["Direction", "intervened", "random_directions", "steering_direction"],

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from answerable.mechanisms.path_patching.ablation import KnockOut, drop_against_random, knock_out
 from answerable.mechanisms.path_patching.effects import Effects, PathPatching
-from answerable.mechanisms.path_patching.knock_out import KnockOut, drop_against_random, knock_out
 from answerable.mechanisms.path_patching.readings import CLASSES, looks, mlp_readings
 from answerable.mechanisms.path_patching.sweep import Node, Receiver
 from answerable.mechanisms.path_patching.tracing import Trace

@@ -17,7 +17,7 @@ Spans = Mapping[str, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True)
-class Template:
+class Wording:
     """A frame with {src}, {tgt} and {w}, its twin, and what follows the answer of an example."""
 
     positive: str
@@ -25,20 +25,20 @@ class Template:
     close: str = ""
 
 
-TEMPLATES: dict[str, Template] = {
-    "lines": Template("{src}: {w} - {tgt}:", "{src}: {w} - Nothing:"),
-    "nothing": Template('{src}: "{w}" - {tgt}: "', '{src}: "{w}" - There is nothing: "', '"'),
-    "rock": Template('Translate "{w}" into {tgt}: "', 'Translate "{w}" into a silent rock: "', '"'),
-    "null": Template('Translate the {src} word "{w}" to {tgt}: "', 'Translate the {src} word "{w}" to Null: "', '"'),
-    "nowhere": Template('From {src}: "{w}" to {tgt}: "', 'From {src}: "{w}" to Nowhere: "', '"'),
-    "colour": Template(
+TEMPLATES: dict[str, Wording] = {
+    "lines": Wording("{src}: {w} - {tgt}:", "{src}: {w} - Nothing:"),
+    "nothing": Wording('{src}: "{w}" - {tgt}: "', '{src}: "{w}" - There is nothing: "', '"'),
+    "rock": Wording('Translate "{w}" into {tgt}: "', 'Translate "{w}" into a silent rock: "', '"'),
+    "null": Wording('Translate the {src} word "{w}" to {tgt}: "', 'Translate the {src} word "{w}" to Null: "', '"'),
+    "nowhere": Wording('From {src}: "{w}" to {tgt}: "', 'From {src}: "{w}" to Nowhere: "', '"'),
+    "colour": Wording(
         'Provide the translation of "{w}" from {src} to {tgt}: "',
         'Provide the color of "{w}" from {src} to {tgt}: "',
         '"',
     ),
-    "eat": Template('Q: How do you say "{w}" in {tgt}? A: "', 'Q: How do you eat "{w}" in {tgt}? A: "', '"'),
-    "flavor": Template('Q: What is the {tgt} translation "{w}"? A: "', 'Q: What is the {tgt} flavor "{w}"? A: "', '"'),
-    "erased": Template('Q: What is "{w}" translated into {tgt}? A: "', 'Q: What is "{w}" erased into {tgt}? A: "', '"'),
+    "eat": Wording('Q: How do you say "{w}" in {tgt}? A: "', 'Q: How do you eat "{w}" in {tgt}? A: "', '"'),
+    "flavor": Wording('Q: What is the {tgt} translation "{w}"? A: "', 'Q: What is the {tgt} flavor "{w}"? A: "', '"'),
+    "erased": Wording('Q: What is "{w}" translated into {tgt}? A: "', 'Q: What is "{w}" erased into {tgt}? A: "', '"'),
 }
 GIFTS = "When {A} and {B} went to the store, {B} gave a drink to"
 
@@ -374,7 +374,7 @@ def _examples(
 
 
 def _translated(
-    frame: Template, word: str, answer: str, examples: Sequence[tuple[str, str]], source: str, target: str
+    frame: Wording, word: str, answer: str, examples: Sequence[tuple[str, str]], source: str, target: str
 ) -> Pair:
     space = "" if frame.close else " "
 
