@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 
@@ -227,12 +228,20 @@ def test_background_rows_and_certified_completions() -> None:
     assert found["low"][0] <= exact["probability"][0] <= found["high"][0]
 
 
+def paired_lines() -> AdditiveModel:
+    edges = np.array([-np.inf, 0.5, np.inf])
+    plain = lines(2)
+    return dataclasses.replace(plain, pairs=(Pair(0, 1, edges, edges, np.ones((3, 3, 1))),))
+
+
+PAIRED_LINES = paired_lines()
 PAIRED = whole_tables(np.random.default_rng(1), 3, 1, 1)
 REFUSED = [
     (lambda: count_completions(lines(2), np.zeros((1, 2)), ["x0"]), "feature x1: its component is continuous"),
-    (lambda: count_completions(PAIRED, np.zeros((1, 3)), ["f0"]), "takes main effects alone, and the model joins f"),
-    (lambda: shapley_values(PAIRED, np.zeros((1, 3)), output="class"), "output 'class' takes main effects alone"),
-    (lambda: redundant_features(PAIRED), "redundant_features takes main effects alone"),
+    (lambda: count_completions(PAIRED_LINES, np.zeros((1, 2)), ["x0"]), "feature x1: its component is continuous"),
+    (lambda: count_completions(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2)), []),
+     "a regression model: completions are asked of two classes"),
+    (lambda: shapley_values(PAIRED_LINES, np.zeros((1, 2)), output="class"), "feature x0: its component is continuous"),
     (lambda: minimum_change(PAIRED, np.zeros((1, 3)), cost={"f0": 2}), "costs and pairs of features (f"),
     (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"x0": 0}), "cost of x0: it is 0; give a number above 0"),
     (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"y": 1}), "there is no feature of cost 'y'"),

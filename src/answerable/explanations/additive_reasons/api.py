@@ -9,7 +9,7 @@ can be left out, something smaller may exist) or ``unknown``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,18 +17,26 @@ import numpy.typing as npt
 import polars as pl
 
 from answerable.errors import BadInput
-from answerable.subjects.additive_model.distributions import Marginal, Weights, marginals
+from answerable.subjects.additive_model.distributions import Marginal, Weights, cells, marginals
 from answerable.subjects.additive_model.form import AdditiveModel, Pair, Shape
 from answerable.subjects.additive_model.loading import load
 from answerable.subjects.additive_model.ranges import ranges, reachable
 
-from .cases import Cases, cases, sufficiency
-from .completions import MOST_ATOMS, Component, at_least_zero
+from .cases import Cases, cases, pair_model, sufficiency
+from .completions import MOST_ATOMS, Component, Probability, at_least_zero
+from .joint import SAMPLED, Joint, joint_at_least_zero
+from .joint_model import grid_of, joint_of, levels_of, own_rows, state_of
+from .joint_redundancy import joint_redundancies
+from .joint_shapley import of_joint_class, of_joint_probability, of_joint_probability_over_rows
 from .redundancy import Redundancy, redundancies
-from .shapley import of_class, of_probability, of_probability_over_rows, pair_parts
+from .shapley import Shapley, of_class, of_probability, of_probability_over_rows, pair_parts
 
 Floats = npt.NDArray[np.float64]
 Output = Literal["score", "probability", "class"]
+COMPLETION_COLUMNS = {
+    "row": pl.Int64, "probability": pl.Float64, "low": pl.Float64, "high": pl.Float64, "engine": pl.String,
+    "guarantee": pl.String,
+}  # fmt: skip
 
 
 def check(model: Any, X: Any) -> float:
@@ -146,7 +154,8 @@ def count_completions(
 
     Returns
     -------
-    row (from 1), probability, low, high, engine, guarantee
+    row (from 1), probability, low, high, engine, guarantee: exact; interval, of proved ends; or sampled, an interval
+    that holds for 95 of 100 samples, where pairs join too many features
     """
     given = load(model)
     return completions_table(
@@ -159,21 +168,38 @@ def completions_table(
     weights: Weights = "model", width: float = 1e-3, most_atoms: int = MOST_ATOMS,
 ) -> pl.DataFrame:  # fmt: skip
     """The table of :func:`count_completions` for encoded rows."""
-    _one_score_only(given, "count_completions", pairs=False)
+    _one_score_only(given, "count_completions")
+    if given.task == "regression":
+        raise BadInput("completions are asked of two classes", where="a regression model", mend="give a binary model")
     known = given.numbers_of(features)
-    unknown_ones = [j for j in range(len(given.features)) if j not in known]
-    parts = _components(given, marginals(given, background=background, weights=weights), unknown_ones)
-    own = given.contributions(encoded)[:, :, 0]
     decisions = given.decide(encoded)
-    offset = float(given.intercept[0] - given.cutoff)
     rows = []
-    for row, values in enumerate(own):
-        found = at_least_zero(parts, offset + float(values[known].sum()), width=width, most_atoms=most_atoms)
+    for row, found in enumerate(_completed(given, encoded, known, background, weights, width, most_atoms)):
         ends = (found.value, found.low, found.high)
         if not decisions[row]:
             ends = (1 - ends[0], 1 - ends[2], 1 - ends[1])
-        rows.append((row + 1, *ends, found.engine, "exact" if found.exact else "interval"))
-    return pl.DataFrame(rows, schema=["row", "probability", "low", "high", "engine", "guarantee"], orient="row")
+        guarantee = "exact" if found.exact else SAMPLED if found.engine == SAMPLED else "interval"
+        rows.append((row + 1, *ends, found.engine, guarantee))
+    return pl.DataFrame(rows, schema=COMPLETION_COLUMNS, orient="row")
+
+
+def _completed(
+    model: AdditiveModel, encoded: Floats, known: list[int], background: Any, weights: Weights, width: float,
+    most_atoms: int,
+) -> Iterator[Probability]:  # fmt: skip
+    """P(score >= cutoff) for each row, its known features fixed and the others drawn."""
+    offset = float(model.intercept[0] - model.cutoff)
+    if model.pairs:
+        grid = grid_of(model)
+        joint = joint_of(model, grid, offset, known=known, background=background, weights=weights)
+        for own in own_rows(model, grid, encoded):
+            given = joint.with_known(known, own.states.tolist(), own.values)
+            yield joint_at_least_zero(given, width=width, most_atoms=most_atoms)
+        return
+    unknown_ones = [j for j in range(len(model.features)) if j not in known]
+    parts = _components(model, marginals(model, background=background, weights=weights), unknown_ones)
+    for values in model.contributions(encoded)[:, :, 0]:
+        yield at_least_zero(parts, offset + float(values[known].sum()), width=width, most_atoms=most_atoms)
 
 
 def shapley_values(
@@ -193,8 +219,8 @@ def shapley_values(
 
     Returns
     -------
-    row (from 1), feature, value (as it is read), shapley, error (proved bound beyond rounding), base, engine; one line
-    a row and feature
+    row (from 1), feature, value (as it is read), shapley, error (proved bound beyond rounding; of 95 % where the engine
+    is "sampled"), base, engine; one line a row and feature
     """
     given = load(model)
     encoded = given.encode(X)
@@ -220,19 +246,21 @@ def shapley_matrix(
     width: float = 1e-3,
 ) -> tuple[Floats, Floats, Floats, str]:  # fmt: skip
     """Shapley values of encoded rows: (n_rows, n_features) values and errors, (n_rows,) bases, the engine's name."""
-    _one_score_only(model, f"output {output!r}", pairs=output == "score")
+    _one_score_only(model, f"output {output!r}")
     own = model.contributions(encoded)[:, :, 0]
     if output == "score":
         parts = marginals(model, background=background, weights=weights)
         values = own - np.array([part.mean for part in parts])
         base = float(model.intercept[0] - model.cutoff) + sum(part.mean for part in parts)
         for pair in model.pairs:
-            base += _add_pair(model, pair, encoded, values, background)
+            base += _add_pair(model, pair, encoded, values, background, weights)
         return values, np.zeros_like(values), np.full(len(values), base), "exact"
     if output == "probability" and not model.logit:
         mend = "ask for the score or the class"
         raise BadInput("the score is no log odds, so it has no probability", where="output", mend=mend)
-    if output == "probability" and background is not None:
+    if model.pairs:
+        found = _joint_shapley(model, encoded, output, background, weights, width)
+    elif output == "probability" and background is not None:
         rows = model.contributions(model.encode(background))[:, :, 0]
         found = [of_probability_over_rows(row, rows, float(model.intercept[0])) for row in own]
     else:
@@ -247,8 +275,23 @@ def shapley_matrix(
         return own, own, np.zeros(0), "exact"
     return (
         np.array([one.values for one in found]), np.array([one.error for one in found]),
-        np.array([one.base for one in found]), found[0].engine,
+        np.array([one.base for one in found]), " or ".join(dict.fromkeys(one.engine for one in found)),
     )  # fmt: skip
+
+
+def _joint_shapley(
+    model: AdditiveModel, encoded: Floats, output: Output, background: Any, weights: Weights, width: float
+) -> list[Shapley]:
+    grid = grid_of(model)
+    rows = own_rows(model, grid, encoded)
+    offset = float(model.intercept[0]) - (model.cutoff if output == "class" else 0.0)
+    if output == "probability" and background is not None:
+        joint, others = Joint([], grid.tables, offset), own_rows(model, grid, model.encode(background))
+        return [of_joint_probability_over_rows(joint, row, others) for row in rows]
+    joint = joint_of(model, grid, offset, background=background, weights=weights)
+    if output == "probability":
+        return [of_joint_probability(joint, row) for row in rows]
+    return [of_joint_class(joint, row, width=width) for row in rows]
 
 
 def redundant_features(model: Any, *, seed: int = 0) -> pl.DataFrame:
@@ -261,7 +304,7 @@ def redundant_features(model: Any, *, seed: int = 0) -> pl.DataFrame:
     given = load(model)
     if given.task != "binary":
         raise BadInput("redundancy is asked of two classes", where=f"a {given.task} model", mend="give a binary model")
-    _one_score_only(given, "redundant_features", pairs=False)
+    _one_score_only(given, "redundant_features")
     found = redundancy_of(given, seed=seed)
     columns = {"feature": given.names, "answer": [r.word for r in found], "proof": [r.proof for r in found]}
     return pl.DataFrame(columns)
@@ -269,6 +312,10 @@ def redundant_features(model: Any, *, seed: int = 0) -> pl.DataFrame:
 
 def redundancy_of(model: AdditiveModel, *, seed: int = 0) -> list[Redundancy]:
     """The answer of :func:`answerable.explanations.additive_reasons.redundancies` for each feature of a model."""
+    if model.pairs:
+        joint, edges, bins = pair_model(model)
+        reached_ones = [levels_of(*given) for given in zip(model.features, edges, bins, strict=True)]
+        return joint_redundancies(joint, reached_ones, seed=seed)
     ends = ranges(model)
     levels, continuous = [], []
     for j, shape in enumerate(model.features):
@@ -351,17 +398,25 @@ def complexity(model: Any) -> pl.DataFrame:
         ("#P-complete; pseudo-polynomial", "listed sums or lattice, else certified Fourier", "exact or interval")
         if listed else ("#P-complete", "certified Fourier, from background rows", "interval")
     )  # fmt: skip
-    if given.pairs or given.n_outputs > 1:
-        counted = ("#P-hard", "none for pairs or several classes", "unknown")
+    if given.pairs:
+        sums = "sums along the graph of the pairs, else certified Fourier, else draws"
+        counted = ("#P-hard", sums, "exact, interval or sampled")
+    if given.n_outputs > 1:
+        counted = ("#P-hard", "none for several classes", "unknown")
     free = ("coNP-complete", "ends, witnesses, listed sums", "exact or unknown")
     if not any(shape.constant or shape.integer for shape in given.features):
         free = ("linear", "ends of each range", "exact")
-    if given.pairs or given.task != "binary":
-        free = ("coNP-hard", "none for pairs, several classes or regression", "unknown")
+    if given.pairs:
+        free = ("coNP-hard", "ends by elimination, witnesses, listed sums", "exact or unknown")
+    if given.task != "binary":
+        free = ("coNP-hard", "none for several classes or regression", "unknown")
     score = ("linear", "components less means" if given.n_outputs == 1 else "one class at a time", "exact")
     sigmoid = ("polynomial for any accuracy", "Fourier of the logistic", "exact to rounding")
-    if not given.logit or given.pairs or given.n_outputs > 1:
-        sigmoid = ("-", "needs one score of log odds without pairs", "unknown")
+    if given.pairs:
+        engine = "Fourier of the logistic along the graph of the pairs, else draws"
+        sigmoid = ("exponential in the width of the graph of pairs", engine, "exact to rounding or sampled")
+    if not given.logit or given.n_outputs > 1:
+        sigmoid = ("-", "needs one score of log odds", "unknown")
     rows = [
         ("sufficient reason", *sets[0]), ("smallest reason", *sets[1]), ("smallest change", *sets[2]),
         ("redundancy", *free), ("completions", *counted),
@@ -438,18 +493,11 @@ def _named(model: AdditiveModel, chosen: npt.NDArray[np.bool_]) -> pl.Series:
     return pl.Series([[model.names[j] for j in np.flatnonzero(row)] for row in chosen], dtype=pl.List(pl.String))
 
 
-def _one_score_only(model: AdditiveModel, what: str, *, pairs: bool) -> None:
+def _one_score_only(model: AdditiveModel, what: str) -> None:
     if model.n_outputs > 1:
         raise BadInput(
             f"it has {model.n_outputs} classes, and {what} takes one score", where="model",
             mend="give model.against(class, rival)",
-        )  # fmt: skip
-    if model.pairs and not pairs:
-        names = [f"{model.names[pair.first]} & {model.names[pair.second]}" for pair in model.pairs]
-        raise BadInput(
-            f"{what} takes main effects alone, and the model joins {', '.join(names[:4])}"
-            + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
-            where="model", mend="ask for reasons, changes or the score, or fit it with interactions=0",
         )  # fmt: skip
 
 
@@ -475,10 +523,14 @@ def _levels(shape: Shape) -> Floats | None:
     return np.unique(found if shape.missing is None else np.append(found, shape.missing[0]))
 
 
-def _add_pair(model: AdditiveModel, pair: Pair, encoded: Floats, values: Floats, background: Any) -> float:
+def _add_pair(
+    model: AdditiveModel, pair: Pair, encoded: Floats, values: Floats, background: Any, weights: Weights
+) -> float:
     """Add a pair's Shapley values to its two features; returns its mean."""
     table = pair.values[:, :, 0]
-    first_mass, second_mass = _pair_masses(model, pair, background)
+    rows = None if background is None else model.encode(background)
+    first_mass = _bin_masses(model, pair.first, pair.first_edges, rows, weights)
+    second_mass = _bin_masses(model, pair.second, pair.second_edges, rows, weights)
     mean = float(first_mass @ table @ second_mass)
     first_bin, second_bin = pair.bins(encoded)
     one, two = pair_parts(
@@ -489,16 +541,10 @@ def _add_pair(model: AdditiveModel, pair: Pair, encoded: Floats, values: Floats,
     return mean
 
 
-def _pair_masses(model: AdditiveModel, pair: Pair, background: Any) -> tuple[Floats, Floats]:
-    shape = pair.values.shape
-    if background is not None:
-        first, second = pair.bins(model.encode(background))
-        return tuple(
-            np.bincount(found, minlength=size) / len(found)
-            for found, size in zip((first, second), shape[:2], strict=True)
-        )  # type: ignore[return-value]
-    if pair.weights is not None and pair.weights.sum() > 0:
-        total = pair.weights.sum()
-        return pair.weights.sum(axis=1) / total, pair.weights.sum(axis=0) / total
-    even = [np.append(0.0, np.full(size - 1, 1 / (size - 1))) for size in shape[:2]]
-    return even[0], even[1]
+def _bin_masses(model: AdditiveModel, j: int, edges: Floats, rows: Floats | None, weights: Weights) -> Floats:
+    """(n_bins + 1,) how often a feature falls into each bin of a pair table, first how often it is missing."""
+    if rows is None:
+        at, mass = cells(model.features[j], edges, weights)
+    else:
+        at, mass = rows[:, j], np.full(len(rows), 1 / len(rows))
+    return np.bincount(state_of(at, edges), weights=mass, minlength=len(edges)).astype(np.float64)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 MOST_ATOMS = 2_000_000
 MOST_TERMS = 32_768
+LISTED = "listed sums"
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -80,17 +81,33 @@ def at_least_zero(
     BadInput : a component that is no distribution
     """
     check(components)
+    found = listed(components, offset, most_atoms=most_atoms)
+    return found or _fourier(components, offset, width, most_terms)
+
+
+def listed(
+    components: Sequence[Component], offset: float, *, most_atoms: int = MOST_ATOMS, doubt: float | None = None
+) -> Probability | None:
+    """The same from two lists of sums, which are exact; None where they would be too long.
+
+    ``doubt`` bounds the rounding of a sum where the components are sums themselves; it is found from them by default.
+    """
     random = [part for part in components if len(part.values) > 1]
     offset += float(sum(part.values[0] for part in components if len(part.values) == 1))
+    if doubt is None:
+        size = abs(offset) + sum(float(np.abs(part.values).max()) for part in random)
+        doubt = 0.0 if are_on_grid([offset], *[part.values for part in components]) else _rounding(random, size)
     low = offset + sum(float(part.values.min()) for part in random)
     high = offset + sum(float(part.values.max()) for part in random)
-    if not random or low >= 0 or high < 0:
+    if not random or low >= doubt or high < -doubt:
         sure = float(low >= 0)
-        return Probability(sure, sure, sure, "listed sums")
+        return Probability(sure, sure, sure, LISTED)
     halves = _halves(random, most_atoms)
-    if halves is not None:
-        return _listed(*halves, offset, random)
-    return _fourier(random, offset, low, high, width, most_terms)
+    return None if halves is None else _from_halves(*halves, offset, doubt)
+
+
+def _rounding(components: Sequence[Component], size: float) -> float:
+    return 4 * (len(components) + 1) * EPSILON * size
 
 
 def check(components: Sequence[Component]) -> None:
@@ -132,10 +149,8 @@ def _convolved(first: Component, second: Component) -> Component:
     return Component(values[starts], np.add.reduceat(masses, starts))
 
 
-def _listed(first: Component, second: Component, offset: float, components: Sequence[Component]) -> Probability:
+def _from_halves(first: Component, second: Component, offset: float, doubt: float) -> Probability:
     above = np.concatenate([np.cumsum(second.probabilities[::-1])[::-1], [0.0]])
-    size = abs(offset) + sum(float(np.abs(part.values).max()) for part in components)
-    doubt = 0.0 if _sums_are_exact(components, offset) else 4 * (len(components) + 1) * EPSILON * size
     needed = -offset - first.values
 
     def mass(shift: float, side: str) -> float:
@@ -144,20 +159,22 @@ def _listed(first: Component, second: Component, offset: float, components: Sequ
 
     if doubt == 0.0:
         value = min(max(mass(0.0, "left"), 0.0), 1.0)
-        return Probability(value, value, value, "listed sums")
+        return Probability(value, value, value, LISTED)
     low, high = mass(doubt, "right"), mass(-doubt, "left")
-    return Probability(mass(0.0, "left"), max(low, 0.0), min(high, 1.0), "listed sums")
+    return Probability(min(max(mass(0.0, "left"), 0.0), 1.0), max(low, 0.0), min(high, 1.0), LISTED)
 
 
-def _sums_are_exact(components: Sequence[Component], offset: float) -> bool:
-    numbers = np.concatenate([[offset], *[part.values for part in components]])
-    scaled = numbers * 2.0**20
-    return bool(np.abs(numbers).sum() < 2.0**30 and np.all(scaled == np.floor(scaled)))
+def are_on_grid(*numbers: Any) -> bool:
+    """Whether all are whole multiples of one unit and so small that doubles add them up without rounding."""
+    every = np.concatenate([np.ravel(part) for part in numbers])
+    scaled = every * 2.0**20
+    return bool(np.abs(every).sum() < 2.0**30 and np.all(scaled == np.floor(scaled)))
 
 
-def _fourier(
-    components: Sequence[Component], offset: float, low: float, high: float, width: float, most_terms: int
-) -> Probability:
+def _fourier(components: Sequence[Component], offset: float, width: float, most_terms: int) -> Probability:
+    low = offset + sum(float(part.values.min()) for part in components)
+    high = offset + sum(float(part.values.max()) for part in components)
+    low, high = min(low, -1e-9), max(high, 0.0)  # where rounding alone decides which side an end is on
     n_terms = 256
     while True:
         step = step_terms(low, high, n_terms)
@@ -166,7 +183,7 @@ def _fourier(
             transform = transform * characteristic(part, step.frequencies)
         value = step.constant + float((step.weights * transform).real.sum())
         error = step.error_constant + float((step.error_weights * transform).real.sum())
-        error = max(error, 0.0) + 1e-12  # rounding of the sums themselves
+        error = max(error, 0.0) + 1e-10  # rounding of the sums themselves
         if 2 * error <= width or 2 * n_terms > most_terms:
             return Probability(
                 min(max(value, 0.0), 1.0), max(value - error, 0.0), min(value + error, 1.0), "certified Fourier"

@@ -49,15 +49,15 @@ FEATURES = {
     "in_change": "whether it belongs to the smallest change",
     "new_value": "its value after that change; missing where it stays",
     "shapley": "its Shapley value of what was asked for: score, probability or class",
-    "error": "proved bound of that value's error beyond rounding",
+    "error": "bound of that value's error beyond rounding, proved unless sampled (95 %)",
 }
 COMPLETIONS = {
     "row": "number of the row in the table, from 1",
     "probability": "probability that the decision stays as it is when only the known features are known [1]",
-    "low": "proved lower end [1]",
-    "high": "proved upper end [1]",
+    "low": "lower end, proved unless sampled [1]",
+    "high": "upper end, proved unless sampled [1]",
     "engine": "what computed it",
-    "guarantee": "exact or interval",
+    "guarantee": "exact; interval, of proved ends; or sampled, an interval of 95 %",
 }
 REDUNDANT = {
     "feature": "the feature",
@@ -241,7 +241,7 @@ class AdditiveReasons(Question):
             )
             title = f"How sure with {', '.join(self.known)} alone"
             tables["completions"] = Table(renumbered(completions), COMPLETIONS, title=title)
-        if model.task == "binary" and not model.pairs:
+        if model.task == "binary" and model.n_outputs == 1:
             tables["redundancy"] = Table(redundant_features(model), REDUNDANT, title="Features that can ever matter")
         return tables
 
@@ -383,9 +383,11 @@ def _metrics(
         if high - low <= 1e-12:
             metrics["kept_probability"] = _exact(value, "1", "all completions, counted", label)
         else:
+            sampled = "sampled" in frame["guarantee"]
             metrics["kept_probability"] = Metric(
-                value, low, high, kind="bounds", method="Vaaler's majorants", label=label
-            )
+                value, low, high, kind="estimated" if sampled else "bounds", label=label,
+                method="Clopper and Pearson, 95 % a row" if sampled else "Vaaler's majorants",
+            )  # fmt: skip
     if "redundancy" in tables:
         words = tables["redundancy"].frame["answer"].to_list()
         count, method = words.count("redundant"), "proved by ends or listed sums"
@@ -443,8 +445,8 @@ def _limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
         limits.append(f"{', '.join(open_ended[:4])} may take any number: the model states no observed range.")
     if model.pairs:
         limits.append(
-            f"{len(model.pairs)} pairs of features were kept in full; completions, redundancy and the Shapley values of"
-            " probability and class are not computed for such models."
+            f"{len(model.pairs)} pairs of features were kept in full; where they join too many features, completions"
+            " and Shapley values of probability and class are sampled, and their intervals hold for 95 of 100 samples."
         )
     return limits
 

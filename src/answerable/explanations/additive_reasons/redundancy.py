@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .completions import MOST_ATOMS
+from .completions import MOST_ATOMS, are_on_grid
 
 Floats = npt.NDArray[np.float64]
 Word = Literal["redundant", "matters", "unknown"]
@@ -72,7 +72,7 @@ def _of_feature(
     greatest = offset + sum(float(levels[j].max()) for j in others)
     doubt = (
         0.0
-        if _exact(levels, offset)
+        if are_on_grid([offset], *levels)
         else 4 * len(levels) * EPSILON * (abs(offset) + sum(float(np.abs(part).max()) for part in levels))
     )
     if low == high or greatest + high < -doubt or least + low >= doubt:
@@ -88,12 +88,6 @@ def _of_feature(
     if any(free):
         return Redundancy("unknown", "levels and intervals together, no witness found", nothing)
     return _listed(others, levels, offset, -high, -low, doubt, most, nothing)
-
-
-def _exact(levels: Sequence[Floats], offset: float) -> bool:
-    numbers = np.concatenate([[offset], *levels])
-    scaled = numbers * 2.0**20
-    return bool(np.abs(numbers).max() < 2.0**30 and np.all(scaled == np.floor(scaled)))
 
 
 def _witness(

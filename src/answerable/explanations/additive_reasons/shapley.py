@@ -83,7 +83,7 @@ def of_probability_over_rows(own: Floats, background: Floats, offset: float) -> 
     both = np.vstack([own, background])
     low, high = float(both.min(axis=0).sum() + offset), float(both.max(axis=0).sum() + offset)
     terms = sigmoid_terms(low, high)
-    nodes, node_weights = _nodes(len(own))
+    nodes, node_weights = gauss_nodes(len(own))
     phase = np.exp(1j * terms.frequencies * offset) * terms.weights
     mine = np.exp(1j * np.multiply.outer(own, terms.frequencies))
     theirs = np.exp(1j * np.multiply.outer(background, terms.frequencies))
@@ -108,7 +108,7 @@ def _listed(own: Floats, background: Floats, offset: float) -> Shapley:
                 np.add(scores[: 1 << j], own[j] - row[j], out=scores[1 << j : 2 << j])
             mean += expit(scores)
     mean /= len(background)
-    weights = _set_weights(n)
+    weights = set_weights(n)
     values = np.empty(n)
     for i in range(n):
         halves = mean.reshape(-1, 2, 1 << i)
@@ -136,7 +136,7 @@ def _add_sets(own: Floats, background: Floats, first: float, odds: Floats, total
 
 
 @functools.cache
-def _set_weights(n: int) -> Floats:
+def set_weights(n: int) -> Floats:
     """(2^n,) Shapley's weight of each set that a further feature joins."""
     sizes = np.bitwise_count(np.arange(1 << n)).astype(np.intp)
     return np.append(1 / (n * comb(n - 1, np.arange(n))), 0.0)[sizes]
@@ -163,7 +163,7 @@ def of_class(
     low, high = _ends(own, others, offset)
     if low >= 0 or high < 0:
         return Shapley(np.zeros(len(own)), np.zeros(len(own)), float(low >= 0), "one class everywhere")
-    unit = _unit(own, others, offset, low, high)
+    unit = unit_of(np.concatenate([own, [offset], *[part.values for part in others]]), low, high)
     if unit:
         terms = lattice_terms(round(low / unit), round(high / unit), unit)
         rest = np.stack([characteristic(part, terms.frequencies) for part in others])
@@ -199,9 +199,8 @@ def _ends(own: Floats, others: Sequence[Component], offset: float) -> tuple[floa
     return float(low), float(high)
 
 
-def _unit(own: Floats, others: Sequence[Component], offset: float, low: float, high: float) -> float:
-    """The unit of which all components are whole multiples; 0 where there is none or it is too fine."""
-    numbers = np.concatenate([own, [offset], *[part.values for part in others]])
+def unit_of(numbers: Floats, low: float, high: float) -> float:
+    """The unit of which all numbers are whole multiples; 0 where there is none or it is too fine for sums to high."""
     for unit in _GRIDS:
         scaled = numbers / unit
         if np.all(scaled == np.floor(scaled)):
@@ -209,14 +208,14 @@ def _unit(own: Floats, others: Sequence[Component], offset: float, low: float, h
     return 0.0
 
 
-def _nodes(n_features: int) -> tuple[Floats, Floats]:
+def gauss_nodes(n_features: int) -> tuple[Floats, Floats]:
     """Gauss points and weights on [0, 1], exact for polynomials of degree n_features - 1."""
     nodes, weights = np.polynomial.legendre.leggauss((n_features + 1) // 2)
     return (nodes + 1) / 2, weights / 2
 
 
 def _integrated(own: Floats, rest: Complexes, offset: float, terms: Terms, engine: str) -> Shapley:
-    nodes, node_weights = _nodes(len(own))
+    nodes, node_weights = gauss_nodes(len(own))
     phase = np.exp(1j * terms.frequencies * offset)
     mine = np.exp(1j * np.multiply.outer(own, terms.frequencies))
     values, error = np.zeros(len(own)), np.zeros(len(own))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,10 +13,11 @@ import numpy.typing as npt
 from answerable.errors import BadInput
 
 from .form import AdditiveModel, Shape
-from .ranges import reachable
+from .ranges import inside, reachable
 
 Floats = npt.NDArray[np.float64]
 Weights = Literal["model", "uniform"]
+Piece = tuple[int, float, float, bool, bool]
 MOST_WHOLE_NUMBERS = 2_000_000
 
 
@@ -65,32 +67,111 @@ def _kept(shape: Shape, weights: Weights, output: int) -> Marginal:
     return own[weights, output]
 
 
+class Cells(NamedTuple):
+    """A feature's domain in cells, in each of which it counts as one value.
+
+    at : (m,) an encoded value of each cell, NaN for a missing one
+    probabilities : (m,) of them, summing to 1
+    """
+
+    at: Floats
+    probabilities: Floats
+
+
+def cells(shape: Shape, edges: Floats, weights: Weights = "model") -> Cells:
+    """A feature's pieces cut at further edges, each piece's probability spread evenly over its length.
+
+    Parameters
+    ----------
+    shape : the feature
+    edges : rising; a value on an edge belongs to the cell above
+    weights : as in :func:`marginals`
+
+    Returns
+    -------
+    Cells : every whole number of an integer feature; the middles of the cells of another
+
+    Raises
+    ------
+    BadInput : too many whole numbers, or nothing even over an infinite domain
+    """
+    kept = _CELLS.setdefault(shape, {})
+    key = (weights, np.asarray(edges).tobytes())
+    if key not in kept:
+        kept[key] = _cells(shape, np.asarray(edges, np.float64), weights)
+    return kept[key]
+
+
+_CELLS: WeakKeyDictionary[Shape, dict[tuple[Weights, bytes], Cells]] = WeakKeyDictionary()
+
+
+def _cells(shape: Shape, edges: Floats, weights: Weights) -> Cells:
+    pieces, mass = _masses(shape, weights)
+    at, probabilities = [], []
+    for (_, low, high, _, _), own in zip(pieces, mass[: len(pieces)], strict=True):
+        if shape.integer:
+            points = _whole_numbers(shape, low, high)
+            at.append(points)
+            probabilities.append(np.full(len(points), own / len(points)))
+            continue
+        ends = np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
+        lengths = np.diff(ends)
+        if not (np.isfinite(lengths).all() and lengths.sum() > 0):
+            lengths = np.ones(len(lengths))
+        at.append(np.array([_middle(a, b) for a, b in itertools.pairwise(ends.tolist())]))
+        probabilities.append(own * lengths / lengths.sum())
+    if len(mass) > len(pieces):
+        at.append(np.array([math.nan]))
+        probabilities.append(mass[-1:])
+    points, shares = np.concatenate(at), np.concatenate(probabilities)
+    return Cells(points[shares > 0], shares[shares > 0])
+
+
+def _middle(low: float, high: float) -> float:
+    return low + (high - low) / 2 if math.isfinite(high - low) else inside(low, high, holds_low=False, holds_high=False)
+
+
+def _whole_numbers(shape: Shape, low: float, high: float) -> Floats:
+    if not high - low <= MOST_WHOLE_NUMBERS:
+        mend = "restrict its domain"
+        raise BadInput(f"{high - low:.0f} whole numbers are too many", where=f"feature {shape.name}", mend=mend)
+    return np.arange(low, high + 1)
+
+
 def _of_sample(values: Floats) -> Marginal:
     distinct, counts = np.unique(values, return_counts=True)
     return Marginal(distinct, counts / len(values), float(values.mean()))
 
 
 def _of_shape(shape: Shape, weights: Weights, output: int) -> Marginal:
-    pieces = reachable(shape)
-    seen = weights == "model" and shape.weights is not None
-    mass = np.array([_mass(shape, piece, seen) for piece in pieces])
+    pieces, mass = _masses(shape, weights)
     means = np.array([_mean(shape, piece, output) for piece in pieces])
-    if seen and shape.missing is not None and shape.missing_weight > 0:
-        mass, means = np.append(mass, shape.missing_weight), np.append(means, shape.missing[output])
-    elif not seen and shape.missing is not None and shape.levels:
-        mass, means = np.append(mass, 1.0), np.append(means, shape.missing[output])
-    if mass.sum() <= 0:
-        mass = np.ones(len(mass))
-    mass = mass / mass.sum()
+    if len(mass) > len(pieces):
+        assert shape.missing is not None
+        means = np.append(means, shape.missing[output])
     mean = float(mass @ means)
     if shape.constant:
         return Marginal(*_merged(means, mass), mean)
     if shape.integer:
-        points = np.concatenate([np.arange(low, high + 1) for _, low, high, _, _ in pieces])
+        points = np.concatenate([_whole_numbers(shape, low, high) for _, low, high, _, _ in pieces])
         counts = np.array([high - low + 1 for _, low, high, _, _ in pieces])
         probabilities = np.repeat(mass[: len(pieces)] / counts, counts.astype(int))
         return Marginal(*_merged(shape(points)[:, output], probabilities), mean)
     return Marginal(np.zeros(0), np.zeros(0), mean)
+
+
+def _masses(shape: Shape, weights: Weights) -> tuple[list[Piece], Floats]:
+    """The pieces in the domain and their probabilities; one more, the last, where a value may be missing."""
+    pieces = reachable(shape)
+    seen = weights == "model" and shape.weights is not None
+    mass = np.array([_mass(shape, piece, seen) for piece in pieces])
+    if seen and shape.missing is not None and shape.missing_weight > 0:
+        mass = np.append(mass, shape.missing_weight)
+    elif not seen and shape.missing is not None and shape.levels:
+        mass = np.append(mass, 1.0)
+    if mass.sum() <= 0:
+        mass = np.ones(len(mass))
+    return pieces, mass / mass.sum()
 
 
 def _merged(values: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
@@ -100,7 +181,7 @@ def _merged(values: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
     return distinct[merged > 0], merged[merged > 0]
 
 
-def _mass(shape: Shape, piece: tuple[int, float, float, bool, bool], seen: bool) -> float:
+def _mass(shape: Shape, piece: Piece, seen: bool) -> float:
     k, low, high, _, _ = piece
     if seen:
         assert shape.weights is not None
@@ -111,23 +192,20 @@ def _mass(shape: Shape, piece: tuple[int, float, float, bool, bool], seen: bool)
         mend = "restrict its domain, give weights or background rows"
         raise BadInput("nothing is even over an infinite domain", where=f"feature {shape.name}", mend=mend)
     if shape.integer:
-        if high - low > MOST_WHOLE_NUMBERS:
-            mend = "restrict its domain"
-            raise BadInput(f"{high - low:.0f} whole numbers are too many", where=f"feature {shape.name}", mend=mend)
         return high - low + 1
     if shape.constant and (shape.edges[0] == -math.inf or shape.edges[-1] == math.inf):
         return 1.0
     return high - low
 
 
-def _mean(shape: Shape, piece: tuple[int, float, float, bool, bool], output: int) -> float:
+def _mean(shape: Shape, piece: Piece, output: int) -> float:
     """Mean of a piece over its part of the domain, exact: power sums over whole numbers, an integral otherwise."""
     k, low, high, _, _ = piece
     coefficients, origin = shape.coefficients[k, :, output], shape.origins[k]
     if not np.any(coefficients[1:]):
         return float(coefficients[0])
     if shape.integer:
-        points = np.arange(low, high + 1)
+        points = _whole_numbers(shape, low, high)
         return float(np.polynomial.polynomial.polyval(points - origin, coefficients).mean())
     if high == low:
         return float(np.polynomial.polynomial.polyval(low - origin, coefficients))

@@ -196,7 +196,7 @@ def binned(shape: Shape, edges: Floats, output: int = 0) -> tuple[npt.NDArray[np
         start, end = (-math.inf if number == 0 else edges[number]), (math.inf if number == last else edges[number + 1])
         candidates: list[Candidate] = []
         for piece in pieces:
-            part = _cut(shape, piece, start, end, closed=number == last)
+            part = cut(shape, piece, start, end, closed=number == last)
             if part is not None:
                 candidates += _candidates(shape, output, *part)
         if candidates:
@@ -212,7 +212,7 @@ def binned(shape: Shape, edges: Floats, output: int = 0) -> tuple[npt.NDArray[np
     )
 
 
-def _cut(
+def cut(
     shape: Shape, piece: tuple[int, float, float, bool, bool], start: float, end: float, *, closed: bool
 ) -> tuple[int, float, float, bool, bool] | None:
     """The part of a piece in [start, end), or [start, end] where ``closed``; None where there is none."""
