@@ -15,9 +15,9 @@ PUBLIC = {
         "staircase_bound",
     },
     "answerable.mechanisms.path_patching": {
-        "Direction", "Effects", "KnockOut", "Node", "Pair", "Pairs", "Patch", "PathPatching", "Receiver", "Trace",
+        "Direction", "Effects", "KnockOut", "Mask", "Node", "Pair", "Pairs", "Patch", "PathPatching", "Receiver", "Trace",
         "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
-        "steering_direction", "trace",
+        "random_nodes", "steering_direction", "targeted_mask", "trace",
     },
     "answerable.subjects.language_model": {
         "AttentionPatterns", "HeadWeights", "LanguageModel", "Tokens", "attention_patterns", "capture", "digest",

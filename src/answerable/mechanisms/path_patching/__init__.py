@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "pairs": ["Pair", "Pairs"],
         "solver": ["Direction", "intervened", "random_directions", "steering_direction"],
         "sweep": ["Node", "Patch", "Receiver", "patched", "patched_sets", "patched_through"],
+        "targets": ["Mask", "random_nodes", "targeted_mask"],
         "tracing": ["Trace", "trace"],
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from answerable.errors import BadInput
@@ -10,6 +11,9 @@ from answerable.subjects.language_model.loading import LanguageModel
 
 OF_BACKBONE = ("embedding_norm", "final_norm", "final_projection")
 OF_MODEL = ("unembedding",)
+
+
+_QKV = ("query", "key", "value")
 
 
 class HeadWeights(NamedTuple):
@@ -135,6 +139,48 @@ def head_weights(lm: LanguageModel, layer: int) -> HeadWeights:
     return HeadWeights(query[0], key[0], value[0], output, query[1], key[1], value[1], bias)
 
 
+def head_slices(lm: LanguageModel, layer: int, heads: Sequence[int], groups: Sequence[int]) -> list[tuple[Any, Any]]:
+    """The parameters of one layer's attention with marks of the numbers that belong to some heads.
+
+    Parameters
+    ----------
+    heads : whose queries and outputs
+    groups : whose keys and values
+
+    Returns
+    -------
+    (parameter, bool tensor of its shape), weights and biases of query, key and value and the weight of the output;
+    parameters with no mark are left out
+    """
+    import torch
+
+    counts, fused = head_counts(lm, layer), lm.family.fused
+    found: list[tuple[Any, Any]] = []
+    wanted: list[tuple[Any, Sequence[int] | None]]
+    if fused is None:
+        wanted = [(part(lm, name, layer), chosen) for name, chosen in zip(_QKV, (heads, groups, groups))]
+    else:
+        wanted = [(layer_at(lm, layer).get_submodule(fused.module), None)]
+    for module, chosen in wanted:
+        for parameter in (module.weight, module.bias):
+            if parameter is None:
+                continue
+            marks = torch.zeros_like(parameter, dtype=torch.bool)
+            by_output = marks if marks.ndim == 1 or _is_transposed(module) else marks.T
+            if fused is not None:
+                for piece, own in zip(split_fused(by_output, fused, counts), (heads, groups, groups)):
+                    piece[..., list(own), :] = True
+            else:
+                by_output.unflatten(-1, (-1, counts[2]))[..., list(chosen or ()), :] = True
+            found.append((parameter, marks))
+    output = part(lm, "output", layer)
+    marks = torch.zeros_like(output.weight, dtype=torch.bool)
+    by_input = marks.T if _is_transposed(output) else marks
+    by_input.unflatten(-1, (counts[0], counts[2]))[..., list(heads), :] = True
+    found.append((output.weight, marks))
+    return [(parameter, marks) for parameter, marks in found if marks.any()]
+
+
 def split_fused(tensor: Any, fused: Fused, counts: tuple[int, int, int]) -> tuple[Any, Any, Any]:
     """Query, key and value along the last dimension of what a fused projection gives, each (..., heads, width)."""
     n_heads, n_groups, width = counts
@@ -150,7 +196,7 @@ def _projections(lm: LanguageModel, layer: int) -> list[tuple[Any, Any]]:
     """(weight, bias) of query, key and value, rows grouped by head."""
     family = lm.family
     if family.fused is None:
-        return [_matrix(part(lm, name, layer)) for name in ("query", "key", "value")]
+        return [_matrix(part(lm, name, layer)) for name in _QKV]
     weight, bias = _matrix(layer_at(lm, layer).get_submodule(family.fused.module))
     counts = head_counts(lm, layer)
     weights = [piece.flatten(-2).T for piece in split_fused(weight.T, family.fused, counts)]
@@ -185,6 +231,7 @@ __all__ = [
     "backbone",
     "find_part",
     "head_counts",
+    "head_slices",
     "head_weights",
     "is_parallel",
     "layer_at",
