@@ -24,6 +24,7 @@ from answerable.question import Question
 NUMERICAL = {
     "numpy": "numpy",
     "scipy": "scipy",
+    "highspy": "highspy",
     "numba": "numba",
     "torch": "torch",
     "transformers": "transformers",
