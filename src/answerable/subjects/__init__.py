@@ -21,6 +21,11 @@ SUBJECTS = {
     "texts": "answerable.subjects.texts",
     "corpus": "answerable.subjects.corpus",
     "token_logprobs": "answerable.subjects.token_logprobs",
+    "movements": "answerable.subjects.movements",
+    "infrastructure": "answerable.subjects.infrastructure",
+    "streets": "answerable.subjects.streets",
+    "census_blocks": "answerable.subjects.census_blocks",
+    "matrix_game": "answerable.subjects.matrix_game",
 }
 
 __getattr__, __dir__, _exported = lazy_loader.attach(
@@ -28,8 +33,13 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
     submod_attrs={
         "arrays": ["read_arrays"],
         "concept_table": ["read_concepts", "read_partition"],
+        "census_blocks": ["read_blocks"],
         "conversion": ["convert"],
         "corpus": ["Corpus", "read_corpus"],
+        "infrastructure": ["read_infrastructure"],
+        "matrix_game": ["read_matrix_game", "write_game", "write_nfg", "write_npz"],
+        "movements": ["read_movebank"],
+        "streets": ["read_streets"],
         "table": ["as_table", "read_column", "read_table"],
         "texts": ["read_text", "read_texts"],
         "token_logprobs": ["RecordedTokens", "read_token_logprobs"],

@@ -92,7 +92,11 @@ def _from_table(frame: pl.DataFrame, where: str) -> pl.DataFrame:
             columns[name] = pl.Series([None] * n, dtype=pl.Float64)
             continue
         numbers = frame[name].cast(pl.Float64, strict=False).fill_nan(None)
-        bad = (numbers.abs() > most).fill_null(False) if name == "population" else ~(numbers.abs() <= most).fill_null(False)
+        bad = (
+            (numbers.abs() > most).fill_null(False)
+            if name == "population"
+            else ~(numbers.abs() <= most).fill_null(False)
+        )
         if bad.any():
             at = bad.arg_true()[0]
             raise BadInput(

@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,9 +48,9 @@ def read_matrix_game(subject: Any) -> Matrices:
 
     Parameters
     ----------
-    subject : path of an ``.nfg`` file (payoffs or outcomes, numbers or fractions), a ``.game`` file or an ``.npz`` file
-        with the arrays ``defender`` and ``attacker`` (without the second: a zero-sum game); told by content. Or a mapping
-        of these arrays, a pair of arrays, one array, or ``Matrices``
+    subject : path of an ``.nfg`` file (payoffs or outcomes, numbers or fractions), a ``.game`` file or an ``.npz``
+        file with the arrays ``defender`` and ``attacker`` (without the second: a zero-sum game); told by content. Or a
+        mapping of these arrays, a pair of arrays, one array, or ``Matrices``
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _group(tokens: Iterator[tuple[str | None, str | None]]) -> list[Any]:
 
 
 def _outcomes(text: str, where: str, cells: int) -> Floats:
-    """Payoffs by way of numbered outcomes: ``{ { "name" 1, 2 } ... }`` and then one number for each cell, 0 for none."""
+    """Payoffs by numbered outcomes: ``{ { "name" 1, 2 } ... }`` and then one number for each cell, 0 for none."""
     body = text[_end_of_heading(text) :]
     closing = body.rindex("}") if "}" in body else 0
     listed = re.findall(r'\{\s*"(?:[^"\\]|\\.)*"([^{}]*)\}', body[: closing + 1])
@@ -256,7 +256,10 @@ def _from_game(text: str, where: str) -> Matrices:
         payoffs = [_payoff(word, where) for word in found.group(3).replace(",", " ").split()]
         if len(payoffs) not in (1, 2):
             raise BadInput(f"cell {found.group(1)} {found.group(2)} has {len(payoffs)} payoffs", where=where)
-        entries[int(found.group(1)), int(found.group(2))] = (payoffs[0], payoffs[-1] if len(payoffs) == 2 else -payoffs[0])
+        entries[int(found.group(1)), int(found.group(2))] = (
+            payoffs[0],
+            payoffs[-1] if len(payoffs) == 2 else -payoffs[0],
+        )
     m, n = (max(place[k] for place in entries) for k in range(2))
     first = 0 if any(0 in place for place in entries) else 1
     m, n = m + 1 - first, n + 1 - first

@@ -56,7 +56,9 @@ def read_movebank(subject: Any) -> pl.DataFrame:
             "timestamp": frame[columns["timestamp"]].cast(pl.String),
         }
     )
-    kept = positions.filter(pl.col("lat").is_not_null() & pl.col("long").is_not_null() & pl.col("animal_id").is_not_null())
+    kept = positions.filter(
+        pl.col("lat").is_not_null() & pl.col("long").is_not_null() & pl.col("animal_id").is_not_null()
+    )
     if not kept.height:
         raise BadInput("no row has an animal and a place", where=where, mend="give positions in degrees")
     return kept

@@ -154,6 +154,8 @@ def _streets(places: Mapping[str, tuple[float, float]], edges: list[tuple[int, i
         raise BadInput("there is no street", where=where, mend="give at least one edge")
     for name, (lat, long) in places.items():
         if not (abs(lat) <= 90 and abs(long) <= 180):
-            raise BadInput(f"node {name[:40]!r} has no place", where=where, mend="give latitude and longitude in degrees")
+            raise BadInput(
+                f"node {name[:40]!r} has no place", where=where, mend="give latitude and longitude in degrees"
+            )
     found = np.array(list(places.values()))
     return Streets(tuple(places), found[:, 0], found[:, 1], np.array(edges, np.int64))

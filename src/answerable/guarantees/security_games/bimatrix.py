@@ -1,8 +1,8 @@
 """Nash equilibria of a game of two matrices: by supports, by vertices, and along Lemke and Howson's path.
 
-With ``exact=True`` everything is computed in fractions of the stored numbers, so that an equilibrium is one, and two are
-the same only if they are. Degenerate games have equilibria on whole faces: support and vertex enumeration give the
-extreme ones.
+With ``exact=True`` everything is computed in fractions of the stored numbers, so that an equilibrium is one, and two
+are the same only if they are. Degenerate games have equilibria on whole faces: support and vertex enumeration give
+the extreme ones.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def support_enumeration(
         )
     rows, columns = _entries(A, exact), _entries(B, exact)
     found: dict[tuple[Any, ...], Profile] = {}
-    for I in _supports(m):
-        for J in _supports(n):
-            column = _indifferent([[rows[i][j] for j in J] for i in I], exact)
-            row = _indifferent([[columns[i][j] for i in I] for j in J], exact)
+    for own in _supports(m):
+        for other in _supports(n):
+            column = _indifferent([[rows[i][j] for j in other] for i in own], exact)
+            row = _indifferent([[columns[i][j] for i in own] for j in other], exact)
             if row is None or column is None:
                 continue
-            profile = _profile(rows, columns, _spread(row, I, m), _spread(column, J, n))
+            profile = _profile(rows, columns, _spread(row, own, m), _spread(column, other, n))
             if profile.regret <= _slack(exact, A, B):
                 found.setdefault(_key(profile, exact), profile)
     return list(found.values())

@@ -76,9 +76,7 @@ def compared(U: Floats, game: SecurityGame | None) -> tuple[pl.DataFrame, pl.Dat
         for work, low, high in one.history
         if np.isfinite(high - low)
     ]
-    methods = pl.DataFrame(
-        rows, schema=["method", "loss", "least_loss", "gap", "iterations", "plans"], orient="row"
-    )
+    methods = pl.DataFrame(rows, schema=["method", "loss", "least_loss", "gap", "iterations", "plans"], orient="row")
     return methods, pl.DataFrame(looks, schema=["method", "multiplications", "gap"], orient="row")
 
 
@@ -92,8 +90,8 @@ def twin_rows(
 ) -> pl.DataFrame:
     """The real game and random ones of its shape.
 
-    A random matrix has as many rows as the game written out has, unless that is more than some hundred thousand entries;
-    then as many as the reduced game.
+    A random matrix has as many rows as the game written out has, unless that is more than some hundred thousand
+    entries; then as many as the reduced game.
 
     Parameters
     ----------
@@ -105,7 +103,16 @@ def twin_rows(
     n_columns = U.shape[1]
     n_rows = found.n_joint if found.n_joint * n_columns <= MOST_TWIN_ENTRIES else len(U)
     low, high = _ends(game, U)
-    rows = [("real", 0, found.n_joint if n_rows == found.n_joint else len(U), n_columns, -found.low, len(found.probabilities))]
+    rows = [
+        (
+            "real",
+            0,
+            found.n_joint if n_rows == found.n_joint else len(U),
+            n_columns,
+            -found.low,
+            len(found.probabilities),
+        )
+    ]
     for draw in range(1, draws + 1):
         matrix = uniform_matrix((n_rows, n_columns), low, high, run.rng("twin", "matrix", draw))
         one = minimax(matrix, threads=run.threads)
@@ -120,4 +127,3 @@ def _ends(game: SecurityGame, U: Floats) -> tuple[float, float]:
     """The smallest and largest payoff of the game written out: dominated rows have the smallest."""
     worst = np.sort(game.loss)[::-1][: game.attackers].sum()
     return -max(float(worst) if game.scale == 1.0 else 1.0, float(-U.min())), float(U.max())
-

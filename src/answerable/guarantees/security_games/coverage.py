@@ -244,6 +244,9 @@ class _Layer(NamedTuple):
     walks: npt.NDArray
     parent: Ints  # the state of the step before
 
+    def of(self, chosen: Ints) -> _Layer:
+        return _Layer(self.node[chosen], self.keys[chosen], self.moves[chosen], self.walks[chosen], self.parent[chosen])
+
 
 def _walked(
     graph: PatrolGraph, field: _Fields, homes: Ints, steps: int, count: type, undominated: bool, most_states: int
@@ -251,15 +254,14 @@ def _walked(
     """Keys, fewest moves, number of walks and witness of each end state in ``homes``."""
     to_home = distances(graph, homes)
     empty = np.zeros((len(homes), field.n_words), np.uint64)
-    ones = np.ones(len(homes), count)
+    ones: npt.NDArray = np.ones(len(homes), count)
     layers = [_Layer(homes, field.stay(empty, homes), np.zeros(len(homes), np.int64), ones, np.arange(len(homes)))]
     for step in range(1, steps):
         layer = _next(graph, field, layers[-1], to_home, steps - 1 - step)
         if undominated:
             order = np.lexsort((-np.bitwise_count(layer.keys).sum(axis=1).astype(np.int64), layer.node))
-            layer = _Layer(*(part[order] for part in layer))
-            kept = _first_of_each(layer.keys, layer.node)
-            layer = _Layer(*(part[kept] for part in layer))
+            kept = order[_first_of_each(layer.keys[order], layer.node[order])]
+            layer = layer.of(kept)
         if len(layer.node) > most_states:
             raise TooManyStates(
                 f"more than {most_states} distinct coverages after {step + 1} time steps",
@@ -347,5 +349,4 @@ def _first_of_each(keys, group):  # type: ignore[no-untyped-def]
 
 
 def _kept(found: Coverage, chosen: Ints) -> Coverage:
-    return Coverage(*(part[chosen] for part in found))
-
+    return Coverage(found.visits[chosen], found.moves[chosen], found.walks[chosen], found.witness[chosen])

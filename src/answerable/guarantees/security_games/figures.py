@@ -61,7 +61,9 @@ def patrol_map(
     )  # fmt: skip
     layers: list[Any] = []
     if streets.height:
-        lines = _data([{name: row[name] for name in ("lat", "long", "lat2", "long2")} for row in streets.rows(named=True)])
+        lines = _data(
+            [{name: row[name] for name in ("lat", "long", "lat2", "long2")} for row in streets.rows(named=True)]
+        )
         layers.append(lines.mark_rule(style=style("leader"), opacity=0.35).encode(x=x, y=y, x2="long2:Q", y2="lat2:Q"))
         points = _data([{"lat": row["lat"], "long": row["long"], "value": row["value"]} for row in targets])
         layers.append(points.mark_square(size=110).encode(x=x, y=y, color=colour))
@@ -89,7 +91,7 @@ def patrol_map(
     likely = max(moves.rows(named=True), key=lambda row: row["probability"], default=None)
     most = f"; the likeliest move is made {likely['probability']:.0%} of the time" if likely else ""
     return _finished(
-        alt.layer(*layers).properties(height=height), width, finding,
+        _layered(layers).properties(height=height), width, finding,
         "Shade: value of a target. Arrows: moves, as wide as they are likely. Grey diamonds: bases. Red crosses: where "
         "the attacker goes.",
         f"Map of {len(targets)} targets worth {low:.3g} to {high:.3g}, {len(bases)} bases and {moves.height} moves of "
@@ -106,29 +108,53 @@ def _arrows(moves: pl.DataFrame, x: Any, y: Any, shrink: float, margin: tuple[fl
         length = math.hypot(north, east) or 1.0
         aside = 0.09 * min(margin[0], length)
         off_lat, off_long = -east / length * aside, north / length * aside / shrink
-        lat, long, lat2, long2 = row["lat"] + off_lat, row["long"] + off_long, row["lat2"] + off_lat, row["long2"] + off_long
+        lat, long, lat2, long2 = (
+            row["lat"] + off_lat,
+            row["long"] + off_long,
+            row["lat2"] + off_lat,
+            row["long2"] + off_long,
+        )
         rows.append(
             {
                 "lat": lat, "long": long, "lat2": lat2, "long2": long2, "probability": row["probability"],
-                "head_lat": lat + ARROW * (lat2 - lat), "head_long": long + ARROW * (long2 - long),
                 "turn": math.degrees(math.atan2(east, north)),
             }
         )  # fmt: skip
     if not rows:
         return []
-    chart = _data(rows)
+    ends = [
+        {
+            "lat": row["lat"] + ARROW * (row["lat2"] - row["lat"]),
+            "long": row["long"] + ARROW * (row["long2"] - row["long"]),
+            "probability": row["probability"],
+            "turn": row["turn"],
+        }
+        for row in rows
+    ]
     wide = alt.Scale(domain=[0, 1], range=[0.6, 9])
     size = alt.Scale(domain=[0, 1], range=[25, 260])
-    lines = chart.mark_rule(style=style("ours"), opacity=0.9).encode(
-        x=x, y=y, x2="long2:Q", y2="lat2:Q", strokeWidth=alt.StrokeWidth("probability:Q", scale=wide, legend=None)
+    lines = (
+        _data(rows)
+        .mark_rule(style=style("ours"), opacity=0.9)
+        .encode(
+            x=x, y=y, x2="long2:Q", y2="lat2:Q", strokeWidth=alt.StrokeWidth("probability:Q", scale=wide, legend=None)
+        )
     )
-    heads = chart.mark_point(style=style("estimate"), shape="triangle").encode(
-        x=alt.X("head_long:Q", title=x.to_dict()["title"], scale=x.scale, axis=x.axis),
-        y=alt.Y("head_lat:Q", title=y.to_dict()["title"], scale=y.scale, axis=y.axis),
-        angle=alt.Angle("turn:Q", scale=alt.Scale(domain=[-360, 360], range=[-360, 360])),
-        size=alt.Size("probability:Q", scale=size, legend=None),
+    heads = (
+        _data(ends)
+        .mark_point(style=style("estimate"), shape="triangle")
+        .encode(
+            x=x,
+            y=y,
+            angle=alt.Angle("turn:Q", scale=alt.Scale(domain=[-360, 360], range=[-360, 360])),
+            size=alt.Size("probability:Q", scale=size, legend=None),
+        )
     )
-    return [lines, heads]
+    halo = _data(rows).mark_rule(style=style("halo"), opacity=0.85).encode(
+        x=x, y=y, x2="long2:Q", y2="lat2:Q",
+        strokeWidth=alt.StrokeWidth("probability:Q", scale=alt.Scale(domain=[0, 1], range=[3, 12]), legend=None),
+    )  # fmt: skip
+    return [halo, lines, heads]
 
 
 def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.LayerChart:
@@ -153,7 +179,10 @@ def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.L
         "label:N", title="Target", sort=None, scale=alt.Scale(type="point", domain=labels, padding=0.6),
         axis=alt.Axis(grid=False, labelLimit=230 if width >= 500 else 110),
     )  # fmt: skip
-    x = alt.X("coverage:Q", title="Covered [share of plans]", scale=alt.Scale(domain=[0, 1], nice=False))
+    x = alt.X(
+        "coverage:Q", title="Covered [share of the time]", scale=alt.Scale(domain=[0, 1], nice=False),
+        axis=alt.Axis(tickCount=5, format=".0%"),
+    )  # fmt: skip
     layers: list[Any] = []
     for attacked, look in ((True, "ours-bar"), (False, "baseline-bar")):
         part = [entry for entry in data if entry["attacked"] is attacked]
@@ -166,7 +195,8 @@ def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.L
     finding = (
         f"The attacker gains most at {_shown(first['target'])}, covered {first['coverage']:.0%} of the time"
         if len(attacked_rows) == 1
-        else f"{len(attacked_rows)} targets tempt the attacker; {_shown(first['target'])} is covered {first['coverage']:.0%}"
+        else f"{len(attacked_rows)} targets tempt the attacker; {_shown(first['target'])} is covered"
+        f" {first['coverage']:.0%} of the time"
     )
     how = f"Bar: how often a target is covered; blue where the attacker goes. Right: what he gains there [{gain_unit}]."
     if len(rows) > len(shown):
@@ -190,7 +220,8 @@ def response_bars(columns: pl.DataFrame, width: int, *, unit: str) -> alt.LayerC
     rows = sorted(columns.iter_rows(named=True), key=lambda row: -row["expected_gain"])
     shown = rows[:MOST_TARGETS]
     data = [
-        {"label": _shown(row["target"]), "gain": row["expected_gain"], "attacked": row["attack"] > 1e-9} for row in shown
+        {"label": _shown(row["target"]), "gain": row["expected_gain"], "attacked": row["attack"] > 1e-9}
+        for row in shown
     ]
     y = alt.Y(
         "label:N", title="Action", sort=None,
@@ -224,9 +255,12 @@ def value_by_plans(plans: pl.DataFrame, width: int, *, value: float, unit: str) 
     value : the loss with any number of plans
     unit : of the loss
     """
-    data = [{"plans": row["plans"], "loss": row["loss"], "least": row["least_loss"]} for row in plans.iter_rows(named=True)]
+    data = [
+        {"plans": row["plans"], "loss": row["loss"], "least": row["least_loss"]} for row in plans.iter_rows(named=True)
+    ]
     x = alt.X(
-        "plans:Q", title="Distinct plans", scale=alt.Scale(domain=[0.5, max(d["plans"] for d in data) + 0.5], nice=False),
+        "plans:Q", title="Distinct plans",
+        scale=alt.Scale(domain=[0.5, max(entry["plans"] for entry in data) + 0.5], nice=False),
         axis=alt.Axis(tickMinStep=1, format="d", grid=False),
     )  # fmt: skip
     top = max([entry["loss"] for entry in data] + [value])
@@ -247,9 +281,10 @@ def value_by_plans(plans: pl.DataFrame, width: int, *, value: float, unit: str) 
         else f"{_count(last['plans'])} lose {last['loss']:.3g}, any number {value:.3g}"
     )
     return _finished(
-        alt.layer(whiskers, line, points, rule).properties(height=200), width, finding,
+        _layered([whiskers, line, points, rule]).properties(height=200), width, finding,
         "Diamond: loss with the best so many plans; whisker: no choice loses less. Dashed: with any number.",
-        f"Loss falls from {one:.3g} with one plan to {last['loss']:.3g} with {last['plans']}; the value is {value:.3g}.",
+        f"Loss falls from {one:.3g} with one plan to {last['loss']:.3g} with {last['plans']}; with any number "
+        f"{value:.3g}.",
         right=16,
     )  # fmt: skip
 
@@ -267,11 +302,11 @@ def gap_by_work(looks: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
         {"method": row["method"], "work": max(row["multiplications"], 1.0), "gap": max(row["gap"], least)}
         for row in looks.iter_rows(named=True)
     ]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods, works = list(dict.fromkeys(row["method"] for row in rows)), [row["work"] for row in rows]
     powers = [10.0**k for k in range(-14, 13, 2)]
     x = alt.X(
         "work:Q", title="Work [multiplications]",
-        scale=alt.Scale(type="log", domain=[min(r["work"] for r in rows), max(r["work"] for r in rows) * 4], nice=False),
+        scale=alt.Scale(type="log", domain=[min(works), max(works) * 4], nice=False),
         axis=alt.Axis(format="~e", tickCount=5, grid=False, labelOverlap=True),
     )  # fmt: skip
     most = max(row["gap"] for row in rows)
@@ -288,7 +323,9 @@ def gap_by_work(looks: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
         mark = _data(part).mark_line(style=style(look), strokeDash=dashes[number % len(dashes)], strokeWidth=2)
         layers.append(mark.encode(x=x, y=y))
         layers.append(
-            _data(part[-1:]).mark_point(style=style("estimate" if number == 0 else "estimate-baseline"), size=40).encode(x=x, y=y)
+            _data(part[-1:])
+            .mark_point(style=style("estimate" if number == 0 else "estimate-baseline"), size=40)
+            .encode(x=x, y=y)
         )
         labels.append({**part[-1], "text": method})
     for entry in _apart(labels, most * 2, least):
@@ -297,11 +334,15 @@ def gap_by_work(looks: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
     best = min(rows, key=lambda row: row["gap"])
     ends = {method: [row for row in rows if row["method"] == method][-1] for method in methods}
     worst = max(ends.values(), key=lambda row: row["gap"])
+    reached = "to rounding" if best["gap"] <= 1e-12 else f"to {best['gap']:.0e}"
     return _finished(
-        alt.layer(*layers).properties(height=240), width,
-        f"{best['method'].capitalize()} closes the gap to {best['gap']:.0e}; {worst['method']} is left with {worst['gap']:.0e}",
-        "Distance between what the plan secures and what the attacker concedes, by work done. Lower left is better.",
-        f"Lines of {len(methods)} methods by work: " + ", ".join(f"{m} ends at {e['gap']:.0e}" for m, e in ends.items()) + ".",
+        _layered(layers).properties(height=240), width,
+        f"{_capital(best['method'])} closes the gap {reached}; {worst['method']} leaves {worst['gap']:.0e}",
+        "Distance between what the plan secures and what the attacker concedes, by work done: "
+        "lower left is better. Double oracle counts the entries of its small games.",
+        f"Lines of {len(methods)} methods by work: "
+        + ", ".join(f"{name} ends at {end['gap']:.0e}" for name, end in ends.items())
+        + ".",
         right=108,
     )  # fmt: skip
 
@@ -335,7 +376,9 @@ def twins_strip(twins: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
     )  # fmt: skip
     x = alt.X("loss:Q", title=f"Loss [{unit}]", scale=alt.Scale(zero=False))
     real, others = ([row for row in rows if (row["game"] == "real") is mine] for mine in (True, False))
-    layers = [_data(others).mark_point(style=style("estimate-baseline"), opacity=0.7).encode(x=x, y=y)] if others else []
+    layers = (
+        [_data(others).mark_point(style=style("estimate-baseline"), opacity=0.7).encode(x=x, y=y)] if others else []
+    )
     layers.append(_data(real).mark_point(style=style("exact")).encode(x=x, y=y))
     own = real[0]["loss"]
     told = [row["loss"] for row in others]
@@ -343,10 +386,11 @@ def twins_strip(twins: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
     support = twins.group_by("game", maintain_order=True).agg(_mean("support"))
     mixes = ", ".join(f"{row['game']} {row['support']:.1f}" for row in support.iter_rows(named=True))
     return _finished(
-        alt.layer(*layers).properties(height=alt.Step(34)), width,
+        _layered(layers).properties(height=alt.Step(34)), width,
         f"The real game's loss is {own:.3g}; {below} of {len(told)} random twins lose less",
         f"Diamond: the real game. Grey: random games of its shape. Plans in the mix, mean: {mixes}.",
-        f"Strip of losses: real {own:.3g}, {len(told)} twins from {min(told, default=own):.3g} to {max(told, default=own):.3g}.",
+        f"Strip of losses: real {own:.3g}, {len(told)} twins from {min(told, default=own):.3g} to "
+        f"{max(told, default=own):.3g}.",
         right=16,
     )  # fmt: skip
 
@@ -372,6 +416,10 @@ def _shown(text: str) -> str:
         for sign in str(text)[: 4 * LONGEST_LABEL]
     )
     return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "…"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _count(number: int) -> str:

@@ -128,9 +128,7 @@ def _check(game: SecurityGame) -> None:
         )
 
 
-def coverages(
-    game: SecurityGame, *, undominated: bool | None = None, most_states: int = MOST_STATES
-) -> list[Coverage]:
+def coverages(game: SecurityGame, *, undominated: bool | None = None, most_states: int = MOST_STATES) -> list[Coverage]:
     """What each patrol can cover; patrols with the same homes share one list.
 
     Parameters
@@ -165,9 +163,8 @@ def actions(game: SecurityGame, *, undominated: bool | None = None, most_states:
     drop = game.zero_sum if undominated is None else undominated
     each = coverages(game, undominated=drop, most_states=most_states)
     joint = joint_coverages(each, game.dwell, undominated=drop, most_states=most_states)
-    return Actions(
-        joint.covered, joint.moves * game.step_cost, _witnesses(each, joint), count_joint_walks(game)
-    )  # fmt: skip
+    cost = (joint.moves * game.step_cost).astype(np.float64)
+    return Actions(joint.covered, cost, _witnesses(each, joint), count_joint_walks(game))
 
 
 def count_joint_walks(game: SecurityGame) -> int:

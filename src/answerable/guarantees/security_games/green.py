@@ -1,14 +1,15 @@
-"""From tracked animals to a game: a grid over a box, cells worth what was seen there, patrols between neighbouring cells.
+"""From tracked animals to a game: a grid over a box, cells worth what was seen there, patrols between them.
 
 The value of a cell is a share of the box's animals: with ``density`` its observations times animals per observation,
-with ``centroid`` the same for the cells that hold the centres of k-means clusters, each counted with its cluster's size.
+with ``centroid`` the same for the cells that hold the centres of k-means clusters, each counted with its cluster's
+size.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -94,23 +95,27 @@ def grid_game(
     if not inside.any():
         raise _nothing_in(box, lat, long)
     lat, long = lat[inside], long[inside]
-    per_observation = tracks["animal_id"].to_numpy()[inside]
-    share = len(set(per_observation.tolist())) / len(lat)
+    animals = tracks["animal_id"].to_numpy()[inside]
+    share = len(set(animals.tolist())) / len(lat)
     graph = lattice(n_rows, n_columns, box=box, wait=wait)
     if targets == "density":
-        cells = cells_of(lat, long, box, shape)
-        values = np.bincount(cells, minlength=graph.n_nodes) * share
+        centres, sizes = np.column_stack([lat, long]), np.ones(len(lat))
     else:
         centres, sizes = clusters(lat, long, n_clusters, random_state)
-        values = np.bincount(
-            cells_of(centres[:, 0], centres[:, 1], box, shape), weights=sizes * share, minlength=graph.n_nodes
-        )
+    cells = cells_of(centres[:, 0], centres[:, 1], box, shape)
+    values = np.bincount(cells, weights=sizes * share, minlength=graph.n_nodes)
     chosen = np.flatnonzero(values > 0)
-    score = values[chosen]
+    score: Floats = values[chosen].astype(np.float64)
     at = np.array([_nearest_cell(graph.latitude, graph.longitude, home) for home in homes], np.int64)
     notes = _homes_outside(homes, box, graph.cell)
     bases = bases_of(at, defenders, own_homes)
-    common = {"steps": steps, "dwell": dwell, "same_end": return_home, "attackers": attackers, "notes": notes}
+    common: dict[str, Any] = {
+        "steps": steps,
+        "dwell": dwell,
+        "same_end": return_home,
+        "attackers": attackers,
+        "notes": notes,
+    }
     residual = 0.0 if penalty is None else 1.0 / penalty
     if payoffs == "zero-sum":
         return normalised(SecurityGame(graph, chosen, score, score, bases, residual=residual, **common))
@@ -134,7 +139,7 @@ def checked_box(box: Sequence[float]) -> Box:
     if len(box) != 4 or not np.isfinite(np.asarray(box, float)).all():
         raise BadInput(f"{len(box)} numbers", where="box", mend="give south, north, west, east in degrees")
     south, north, west, east = (float(side) for side in box)
-    if south < north and west < east and -90 <= south and north <= 90 and -180 <= west and east <= 180:
+    if south < north and west < east and south >= -90 and north <= 90 and west >= -180 and east <= 180:
         return south, north, west, east
     hint = ""
     for order, turned in (
@@ -143,7 +148,7 @@ def checked_box(box: Sequence[float]) -> Box:
         ("south, west, north, east", (south, west, north, east)),
     ):
         a, b, c, d = turned
-        if a < b and c < d and -90 <= a and b <= 90:
+        if a < b and c < d and a >= -90 and b <= 90:
             hint = f"; this looks like {order}"
             break
     raise BadInput(
@@ -161,7 +166,7 @@ def cells_of(lat: Floats, long: Floats, box: Box, shape: tuple[int, int]) -> Int
     return np.clip(row, 0, shape[0] - 1) * shape[1] + np.clip(column, 0, shape[1] - 1)
 
 
-def clusters(lat: Floats, long: Floats, n_clusters: int, random_state: int) -> tuple[Floats, Ints]:
+def clusters(lat: Floats, long: Floats, n_clusters: int, random_state: int) -> tuple[Floats, Floats]:
     """Centres (latitude, longitude) and sizes of k-means clusters."""
     from sklearn.cluster import KMeans
 
@@ -174,7 +179,7 @@ def clusters(lat: Floats, long: Floats, n_clusters: int, random_state: int) -> t
             mend=f"give at most {n_places}, or take values by density",
         )
     fitted = KMeans(n_clusters, random_state=random_state, n_init=1).fit(places)
-    return fitted.cluster_centers_, np.bincount(fitted.labels_, minlength=n_clusters)
+    return fitted.cluster_centers_, np.bincount(fitted.labels_, minlength=n_clusters).astype(np.float64)
 
 
 def closeness(lat: Floats, long: Floats, escape: Sequence[tuple[float, float]]) -> Floats:

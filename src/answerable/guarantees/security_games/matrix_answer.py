@@ -18,6 +18,18 @@ from .minimax import Minimax, minimax
 from .regret import regret_matching
 from .stackelberg import commit
 from .twins import uniform_matrix
+from .wording import (
+    BY_PLANS,
+    COLUMNS,
+    LOOKED,
+    METHODS,
+    MOST_ENTRIES_COMPARED,
+    MOST_ROWS_SEARCHED,
+    ROWS,
+    TWINS,
+    loss_of,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -29,9 +41,6 @@ UNIT = "payoff"
 
 def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
     """The defender's best mix of rows, with its certificate."""
-    from .question import BY_PLANS, COLUMNS, LOOKED, METHODS, MOST_ENTRIES_COMPARED, MOST_ROWS_SEARCHED, ROWS, TWINS
-    from .question import verdict as verdict_of
-
     if asked.movements is not None or asked.infrastructure is not None:
         raise BadInput("a matrix and data for another game", where=asked.name, mend="give one of them")
     game = MatrixGame.read(asked.matrix)
@@ -43,7 +52,7 @@ def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
     drawn: dict[str, Figure] = {}
     metrics = {
         "loss": Metric(
-            -found.low, -found.high, -found.low, unit=UNIT, kind="bounds",
+            loss_of(found.low), loss_of(found.high), loss_of(found.low), unit=UNIT, kind="bounds",
             method="what the mix secures, and what bounds every mix", label="Loss that the mix secures",
         ),
         "gap": Metric(found.gap, unit=UNIT, kind="exact", method="upper less lower bound", label="Gap of the bounds"),
@@ -54,8 +63,13 @@ def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
             attacker_value, unit=UNIT, kind="exact", method="his best response", label="What the attacker gains"
         ),
     }  # fmt: skip
-    coverage = tables["columns"].frame.rename({"name": "target"}).with_columns(
-        pl.lit(0.0).alias("coverage"), pl.col("target").replace("", None).fill_null(pl.format("column {}", "column"))
+    coverage = (
+        tables["columns"]
+        .frame.rename({"name": "target"})
+        .with_columns(
+            pl.lit(0.0).alias("coverage"),
+            pl.col("target").replace("", None).fill_null(pl.format("column {}", "column")),
+        )
     )
     drawn["responses"] = Figure.drawn(figures.response_bars, coverage, unit=UNIT)
     if game.zero_sum:
@@ -85,8 +99,8 @@ def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
     m, n = game.defender.shape
     spread = float(np.ptp(game.defender)) or 1.0
     return Answer(
-        summary=f"In a game of {m} x {n} actions a mix of {metrics['plans'].value} rows secures {found.low:.4g}, and no mix "
-        f"more than {found.high:.4g}.",
+        summary=f"In a game of {m} x {n} actions a mix of {metrics['plans'].value} rows secures {found.low:.4g}, and "
+        f"no mix more than {found.high:.4g}.",
         metrics=metrics,
         tables=tables,
         figures=drawn,
@@ -95,7 +109,7 @@ def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
             "Payoffs are taken as they stand in the file.",
             *([] if game.zero_sum else ["Where the attacker is indifferent he does what is best for the defender."]),
         ],
-        verdict=verdict_of(found.gap, spread),
+        verdict=verdict(found.gap, spread),
     )
 
 
@@ -104,17 +118,13 @@ def _solved(asked: SecurityGames, game: MatrixGame, run: Run) -> tuple[Minimax, 
     if game.zero_sum:
         if asked.method == "double-oracle":
             raise BadInput("double oracle needs a graph", where="method", mend="leave it to auto")
-        if asked.method in ("rm", "rm+", "prm+"):
-            found = regret_matching(
-                game.defender, rule=asked.method, iterations=100_000, tolerance=asked.precision
-            )  # type: ignore[arg-type]
+        if asked.method == "auto" or asked.method == "simplex" or asked.method == "interior-point":
+            found = minimax(game.defender, method=asked.method, threads=run.threads)
         else:
-            found = minimax(game.defender, method=asked.method, threads=run.threads)  # type: ignore[arg-type]
+            found = regret_matching(game.defender, rule=asked.method, iterations=100_000, tolerance=asked.precision)
         return found, -found.low, found.low
     if asked.method not in ("auto", "simplex"):
-        raise BadInput(
-            f"method {asked.method} solves zero-sum games", where="method", mend="leave it to auto"
-        )
+        raise BadInput(f"method {asked.method} solves zero-sum games", where="method", mend="leave it to auto")
     if asked.concept == "nash":
         profile = lemke_howson(game.defender, game.attacker, exact=sum(game.defender.shape) <= 40)
         row, column = np.array(profile.row, float), np.array(profile.column, float)
@@ -160,5 +170,3 @@ def _twins(game: MatrixGame, found: Minimax, draws: int, run: Run) -> pl.DataFra
         one = minimax(uniform_matrix(U.shape, float(U.min()), float(U.max()), run.rng("twin", "matrix", draw)))
         rows.append(("random matrix", draw, *U.shape, -one.low, int((one.row > 1e-9).sum())))
     return pl.DataFrame(rows, schema=["game", "number", "rows", "columns", "loss", "support"], orient="row")
-
-

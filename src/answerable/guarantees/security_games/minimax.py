@@ -3,10 +3,10 @@
 The row player receives ``payoffs[i, j]``. Whatever solver found the strategies p and q, the value of the game lies
 between ``min_j (p' U)_j`` and ``max_i (U q)_i``; those two numbers are what is reported.
 
-The dense interior point method is Mehrotra's predictor-corrector on ``min 1'x, V'x >= 1, x >= 0`` with V = U shifted and
-scaled into [1, 2], where p = x / 1'x and the dual gives q. Both sides start strictly feasible, so that residuals stay at
-rounding, and each iteration is one symmetric product and one Cholesky factor of the smaller side:
-``V' diag(x/z) V + diag(s/y)``. Nothing here knows of patrols.
+The dense interior point method is Mehrotra's predictor-corrector on ``min 1'x, V'x >= 1, x >= 0`` with V = U shifted
+and scaled into [1, 2], where p = x / 1'x and the dual gives q. Both sides start strictly feasible, so that residuals
+stay at rounding, and each iteration is one symmetric product and one Cholesky factor of the smaller side: ``V'
+diag(x/z) V + diag(s/y)``. Nothing here knows of patrols.
 """
 
 from __future__ import annotations
@@ -186,9 +186,8 @@ def _simplex(U: Floats) -> Minimax:
 def _interior(U: Floats, tolerance: float) -> Minimax:
     if U.shape[0] < U.shape[1]:
         turned = _interior(np.ascontiguousarray(-U.T), tolerance)
-        history = turned.history[:, [0, 2, 1]] * [1, -1, -1]
-        row, column = turned.column, turned.row
-        return Minimax(*certificate(U, row, column), row, column, turned.method, turned.iterations, history)
+        row, column, looks = turned.column, turned.row, turned.history[:, [0, 2, 1]] * [1, -1, -1]
+        return Minimax(*certificate(U, row, column), row, column, turned.method, turned.iterations, looks)
     m, n = U.shape
     lowest, spread = float(U.min()), float(U.max() - U.min())
     V = (U - lowest) / spread + 1.0

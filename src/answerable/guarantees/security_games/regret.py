@@ -1,9 +1,9 @@
 """Regret matching in zero-sum games: RM, RM+ and PRM+, each iteration in one pass over the matrix.
 
 The longer side's strategy is updated block by block: its payoffs against the other's strategy, its regrets, its new
-strategy (not yet normalised) and that strategy's payoffs to the other side are all made while the block is in cache. The
-value of the iterate, which every regret is taken against, is known beforehand: it is the product of the other side's
-payoffs, from the pass before, with its strategy.
+strategy (not yet normalised) and that strategy's payoffs to the other side are all made while the block is in cache.
+The value of the iterate, which every regret is taken against, is known beforehand: it is the product of the other
+side's payoffs, from the pass before, with its strategy.
 
 - ``rm``: both update at once, regrets keep their sign, averages are plain (Hart and Mas-Colell 2000).
 - ``rm+``: they update in turn, regrets are clipped at 0, averages weigh iterate t by t (Tammelin 2014).

@@ -1,8 +1,8 @@
 """Data of the true formats, made by chance: a herd as Movebank exports it, a street grid as OSMnx saves it, blocks.
 
-The herd is no one's: correlated random walks between a few clearings, positions every few hours, some fixes missing. The
-streets are a grid turned by some degrees with a few streets missing. The example files are written by these functions,
-and a test holds them to it.
+The herd is no one's: correlated random walks between a few clearings, positions every few hours, some fixes missing.
+The streets are a grid turned by some degrees with a few streets missing. The example files are written by these
+functions, and a test holds them to it.
 """
 
 from __future__ import annotations

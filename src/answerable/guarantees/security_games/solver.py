@@ -1,7 +1,7 @@
 """Solve a security game: the best patrol plan against an adversary who watches, with its certificate.
 
-Every payoff depends on a patrol only through which targets it covers and what it costs, so a game of millions of walks is
-a matrix of some dozens of rows (``game``, ``coverage``). What is solved then, and where:
+Every payoff depends on a patrol only through which targets it covers and what it costs, so a game of millions of
+walks is a matrix of some dozens of rows (``game``, ``coverage``). What is solved then, and where:
 
 - zero-sum: ``minimax`` (simplex, dense interior point), ``oracle`` (double oracle), ``regret`` (RM, RM+, PRM+),
   ``sparse`` (at most k patrols). To commit and to play simultaneously are the same there.
@@ -130,7 +130,9 @@ def solve(
     """
     if not game.zero_sum and method not in ("auto", "simplex"):
         raise BadInput(
-            f"method {method} solves zero-sum games", where="method", mend="leave it to auto, or ask for zero-sum payoffs"
+            f"method {method} solves zero-sum games",
+            where="method",
+            mend="leave it to auto, or ask for zero-sum payoffs",
         )
     if method == "sparse" and (k is None or k < 1):
         raise BadInput(f"k is {k}", where="k", mend="give at least 1 plan")
@@ -184,8 +186,8 @@ def _zero_sum(
         few = sparse_minimax(U, k)
         best = minimax(U, threads=threads)
         found = best._replace(low=few.value, high=few.bound, row=few.row, method=f"at most {k} plans")
-    elif method in ("rm", "rm+", "prm+"):
-        found = regret_matching(U, rule=method, iterations=iterations, tolerance=tolerance)  # type: ignore[arg-type]
+    elif method == "rm" or method == "rm+" or method == "prm+":
+        found = regret_matching(U, rule=method, iterations=iterations, tolerance=tolerance)
     else:
         found = minimax(U, method=method, threads=threads)  # type: ignore[arg-type]
     return _solution(game, rows, found, found.column, -found.low, found.low)

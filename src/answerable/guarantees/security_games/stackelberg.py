@@ -1,12 +1,12 @@
 """The best mixed strategy to commit to against an attacker who watches: strong Stackelberg equilibrium.
 
-One linear programme per attacker column t: the best commitment among those to which t is a best response (Conitzer and
-Sandholm 2006). All are one model here: with a free variable w for the attacker's payoff, the rows ``p'F[:, k] - w <= 0``
-stay, row t becomes an equality and the objective ``p'L[:, t]``, and the solver goes on from the basis before. Columns are
-visited by ``max_i L[i, t]``, falling, until that bound is no better than what is already there.
+One linear programme per attacker column t: the best commitment among those to which t is a best response (Conitzer
+and Sandholm 2006). All are one model here: with a free variable w for the attacker's payoff, the rows ``p'F[:, k] - w
+<= 0`` stay, row t becomes an equality and the objective ``p'L[:, t]``, and the solver goes on from the basis before.
+Columns are visited by ``max_i L[i, t]``, falling, until that bound is no better than what is already there.
 
-The certificate does not trust the solver. For multipliers mu >= 0 the best commitment for t is at most
-``max_i (L[i, t] + sum_k mu_k (F[i, t] - F[i, k]))``; that t can be no best response is shown by a zero-sum game.
+The certificate does not trust the solver. For multipliers mu >= 0 the best commitment for t is at most ``max_i (L[i,
+t] + sum_k mu_k (F[i, t] - F[i, k]))``; that t can be no best response is shown by a zero-sum game.
 """
 
 from __future__ import annotations
@@ -264,4 +264,3 @@ def _perfect_matching(allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp] | 
 
     match = maximum_bipartite_matching(csr_array(allowed), perm_type="column")
     return None if (match < 0).any() else match
-

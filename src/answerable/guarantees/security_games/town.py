@@ -1,7 +1,7 @@
 """From infrastructure and streets to a game: crossings worth what stands at them, patrols along the streets.
 
-A feature's score is its type's weight times ``(1 + ln(population + 1)) ** power``. It moves to the nearest crossing; where
-several meet, the crossing is worth the largest plus the mean of all, as published.
+A feature's score is its type's weight times ``(1 + ln(population + 1)) ** power``. It moves to the nearest crossing;
+where several meet, the crossing is worth the largest plus the mean of all, as published.
 """
 
 from __future__ import annotations
@@ -170,9 +170,14 @@ def nearest(network: Network, lat: Floats, long: Floats) -> np.ndarray:
 def merged(at: np.ndarray, score: Floats, merge: Merge) -> tuple[np.ndarray, Floats]:
     """Targets and their values, features at one crossing taken together."""
     targets = np.unique(at)
-    groups = [score[at == target] for target in targets]
-    how = {"max": np.max, "sum": np.sum, "max+mean": lambda group: group.max() + (group.mean() if len(group) > 1 else 0)}
-    return targets, np.array([float(how[merge](group)) for group in groups])
+    return targets, np.array([_together(score[at == target], merge) for target in targets])
+
+
+def _together(score: Floats, merge: Merge) -> float:
+    if merge == "sum":
+        return float(score.sum())
+    more = float(score.mean()) if merge == "max+mean" and len(score) > 1 else 0.0
+    return float(score.max()) + more
 
 
 def _labels(features: pl.DataFrame, at: np.ndarray, network: Network, kept: np.ndarray) -> list[str]:
