@@ -83,8 +83,8 @@ def patrol_coverages(
     steps : nodes of a walk
     dwell : time steps after which a target counts as covered; they need not follow one another
     same_end : the walk ends where it began
-    undominated : drop, at every step, a state whose visits another at the same node contains; then ``walks`` and
-        ``moves`` speak of the walks that were kept
+    undominated : drop, at every step, a state whose visits another at the same node contains; then ``walks`` says
+        nothing, and ``moves`` is that of the witness
     most_states : of one step
 
     Returns
@@ -244,9 +244,6 @@ class _Layer(NamedTuple):
     walks: npt.NDArray
     parent: Ints  # the state of the step before
 
-    def of(self, chosen: Ints) -> _Layer:
-        return _Layer(self.node[chosen], self.keys[chosen], self.moves[chosen], self.walks[chosen], self.parent[chosen])
-
 
 def _walked(
     graph: PatrolGraph, field: _Fields, homes: Ints, steps: int, count: type, undominated: bool, most_states: int
@@ -257,11 +254,11 @@ def _walked(
     ones: npt.NDArray = np.ones(len(homes), count)
     layers = [_Layer(homes, field.stay(empty, homes), np.zeros(len(homes), np.int64), ones, np.arange(len(homes)))]
     for step in range(1, steps):
-        layer = _next(graph, field, layers[-1], to_home, steps - 1 - step)
+        left = steps - 1 - step
         if undominated:
-            order = np.lexsort((-np.bitwise_count(layer.keys).sum(axis=1).astype(np.int64), layer.node))
-            kept = order[_first_of_each(layer.keys[order], layer.node[order])]
-            layer = layer.of(kept)
+            layer = _next_undominated(graph, field, layers[-1], to_home, left, most_states)
+        else:
+            layer = _next(graph, field, layers[-1], to_home, left)
         if len(layer.node) > most_states:
             raise TooManyStates(
                 f"more than {most_states} distinct coverages after {step + 1} time steps",
@@ -287,6 +284,79 @@ def _next(graph: PatrolGraph, field: _Fields, layer: _Layer, to_home: Ints, left
     chosen = order[starts]
     walks = np.add.reduceat(layer.walks[parent[order]], starts)
     return _Layer(node[chosen], keys[chosen], moves[chosen], walks, parent[chosen])
+
+
+def _next_undominated(
+    graph: PatrolGraph, field: _Fields, layer: _Layer, to_home: Ints, left: int, most_states: int
+) -> _Layer:
+    """The same, keeping at each node only states that no other one there contains; of equal ones the first."""
+    first = np.searchsorted(layer.node, np.arange(graph.n_nodes + 1))
+    node, keys, moves, parent = _undominated_step(
+        graph.first, graph.neighbours, first, layer.keys, layer.moves, to_home, left, field.word, field.shift,
+        np.uint64(2**field.dwell - 1), most_states,
+    )  # fmt: skip
+    return _Layer(node, keys, moves, np.ones(len(node), layer.walks.dtype), parent)
+
+
+@kernel
+def _undominated_step(first, neighbours, states, keys, moves, to_home, left, word, shift, mask, most):  # type: ignore[no-untyped-def]
+    """States of the next time step, node by node; ``states`` is where each node's begin. The graph is undirected."""
+    n_nodes, n_words = len(first) - 1, keys.shape[1]
+    room = max(64, 2 * len(keys))
+    node_of, key_of = np.empty(room, np.int64), np.empty((room, n_words), np.uint64)
+    moves_of, parent_of = np.empty(room, np.int64), np.empty(room, np.int64)
+    n_kept = 0
+    key = np.empty(n_words, np.uint64)
+    one = np.uint64(1)
+    for node in range(n_nodes):
+        if to_home[node] > left:
+            continue
+        begin = n_kept
+        for arc in range(first[node], first[node + 1]):
+            before = neighbours[arc]
+            for i in range(states[before], states[before + 1]):
+                key[:] = keys[i]
+                if word[node] >= 0:
+                    old = (key[word[node]] >> shift[node]) & mask
+                    key[word[node]] |= ((old << one | one) & mask) << shift[node]
+                contained, k = False, begin
+                while k < n_kept and not contained:
+                    contained, contains = True, True
+                    for w in range(n_words):
+                        contained = contained and not key[w] & ~key_of[k, w]
+                        contains = contains and not key_of[k, w] & ~key[w]
+                    if contains and not contained:  # the kept one goes; the last takes its place
+                        n_kept -= 1
+                        key_of[k] = key_of[n_kept]
+                        node_of[k], moves_of[k], parent_of[k] = node_of[n_kept], moves_of[n_kept], parent_of[n_kept]
+                    else:
+                        k += 1
+                if contained:
+                    continue
+                if n_kept == room:
+                    room *= 2
+                    node_of, key_of = _longer(node_of, room), _taller(key_of, room)
+                    moves_of, parent_of = _longer(moves_of, room), _longer(parent_of, room)
+                node_of[n_kept], key_of[n_kept] = node, key
+                moves_of[n_kept], parent_of[n_kept] = moves[i] + (before != node), i
+                n_kept += 1
+                if n_kept > most:
+                    return node_of[:n_kept], key_of[:n_kept], moves_of[:n_kept], parent_of[:n_kept]
+    return node_of[:n_kept], key_of[:n_kept], moves_of[:n_kept], parent_of[:n_kept]
+
+
+@kernel
+def _longer(values, room):  # type: ignore[no-untyped-def]
+    found = np.empty(room, values.dtype)
+    found[: len(values)] = values
+    return found
+
+
+@kernel
+def _taller(rows, room):  # type: ignore[no-untyped-def]
+    found = np.empty((room, rows.shape[1]), rows.dtype)
+    found[: len(rows)] = rows
+    return found
 
 
 def _way_back(layers: list[_Layer], at: Ints) -> Ints:

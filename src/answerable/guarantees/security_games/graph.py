@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from answerable.compiled import kernel
 from answerable.errors import BadInput
 
 Ints = npt.NDArray[np.int64]
@@ -116,14 +117,30 @@ def distances(graph: PatrolGraph, sources: npt.ArrayLike) -> Ints:
     -------
     (n_nodes,) int64
     """
-    found = np.full(graph.n_nodes, FAR)
-    front = np.unique(np.asarray(sources, np.int64))
-    moves = 0
-    while len(front):
-        found[front] = moves
-        reached = np.unique(np.concatenate([_of(graph, node) for node in front]))
-        front = reached[found[reached] == FAR]
-        moves += 1
+    return _distances(graph.first, graph.neighbours, np.asarray(sources, np.int64))
+
+
+@kernel
+def _distances(first, neighbours, sources):  # type: ignore[no-untyped-def]
+    n = len(first) - 1
+    found = np.full(n, FAR)
+    queue = np.empty(n, np.int64)
+    n_queued = 0
+    for source in sources:
+        if found[source] > 0:
+            found[source] = 0
+            queue[n_queued] = source
+            n_queued += 1
+    done = 0
+    while done < n_queued:
+        node = queue[done]
+        done += 1
+        for arc in range(first[node], first[node + 1]):
+            other = neighbours[arc]
+            if found[other] == FAR:
+                found[other] = found[node] + 1
+                queue[n_queued] = other
+                n_queued += 1
     return found
 
 
@@ -147,9 +164,13 @@ def count_walks(graph: PatrolGraph, homes: npt.ArrayLike, steps: int, *, same_en
     same_end : only walks that end where they began
     """
     places = np.unique(np.asarray(homes, np.int64)).tolist()
+    groups = [[place] for place in places] if same_end else [places]
+    degree = np.diff(graph.first)
+    if degree.all() and len(places) * float(degree.max()) ** (steps - 1) < 2**62:
+        return sum(_few_walks(graph, group, steps) for group in groups)
     neighbours = [_of(graph, node).tolist() for node in range(graph.n_nodes)]
     total = 0
-    for group in [[place] for place in places] if same_end else [places]:
+    for group in groups:
         walks = [0] * graph.n_nodes
         for place in group:
             walks[place] = 1
@@ -158,6 +179,15 @@ def count_walks(graph: PatrolGraph, homes: npt.ArrayLike, steps: int, *, same_en
             walks = [sum([walks[other] for other in beside]) for beside in neighbours]
         total += sum(walks[place] for place in group)
     return total
+
+
+def _few_walks(graph: PatrolGraph, homes: list[int], steps: int) -> int:
+    """The same count where it fits into 64 bits."""
+    walks = np.zeros(graph.n_nodes, np.int64)
+    walks[homes] = 1
+    for _ in range(steps - 1):
+        walks = np.add.reduceat(walks[graph.neighbours], graph.first[:-1])
+    return int(walks[homes].sum())
 
 
 def list_walks(graph: PatrolGraph, homes: npt.ArrayLike, steps: int, *, same_end: bool = False) -> Ints:

@@ -70,11 +70,11 @@ def regret_matching(
     done = 0
     while True:
         todo = min(check or max(1, done // 2), iterations - done)
-        _play(A, by_rows, kind, todo, _block(min(A.shape)), *state)
-        done += todo
-        row, column = _averages(state, turned)
         with pinned(1):
+            _play(A, by_rows, kind, todo, _block(min(A.shape)), *state)
+            row, column = _averages(state, turned)
             low, high = certificate(U, row, column)
+        done += todo
         history.append((done * per_iteration, low, high))
         if done >= iterations or high - low <= tolerance:
             return Minimax(low, high, row, column, rule, done, np.array(history))
@@ -194,8 +194,7 @@ def _payoffs(A, y, begin, end, u):  # type: ignore[no-untyped-def]
 
 @kernel
 def _payoffs_by_rows(A, y, begin, end, u):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
-        u[i - begin] = _product(A[i], y)
+    np.dot(A[begin:end], y, u[: end - begin])
 
 
 @kernel
@@ -207,12 +206,16 @@ def _gather(A, w, begin, end, received):  # type: ignore[no-untyped-def]
 
 @kernel
 def _gather_by_rows(A, w, begin, end, received):  # type: ignore[no-untyped-def]
-    for i in range(begin, end):
+    # four rows at a time: each partial sum is written once instead of four times
+    for i in range(begin, end - 3, 4):
+        a, b, c, d = w[i], w[i + 1], w[i + 2], w[i + 3]
+        if a > 0.0 or b > 0.0 or c > 0.0 or d > 0.0:
+            for j in range(A.shape[1]):
+                received[j] += (a * A[i, j] + b * A[i + 1, j]) + (c * A[i + 2, j] + d * A[i + 3, j])
+    for i in range(begin + (end - begin) // 4 * 4, end):
         if w[i] > 0.0:
-            weight = w[i]
-            row = A[i]
-            for j in range(len(row)):
-                received[j] += weight * row[j]
+            for j in range(A.shape[1]):
+                received[j] += w[i] * A[i, j]
 
 
 @kernel

@@ -37,7 +37,11 @@ def schedule_actions(game: SecurityGame, *, simple: bool = False, strict: bool =
     ------
     BadInput : a stay of several time steps where patrols may not wait, or too many schedules
     """
-    each = [patrol_schedules(game, home, simple=simple, strict=strict) for home in game.homes]
+    known = {
+        home.tobytes(): patrol_schedules(game, home, simple=simple, strict=strict)
+        for home in {home.tobytes(): home for home in game.homes}.values()
+    }
+    each = [known[home.tobytes()] for home in game.homes]
     n_joint = math.prod(int(found.walks.sum()) for found in each)
     joint = joint_coverages(each, 1)
     walks = tuple(found.witness[joint.parts[:, k]] for k, found in enumerate(each))

@@ -88,16 +88,18 @@ def commit(
 def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
     model = _Model(F)
     most = L.max(axis=0)
+    hopeless = _never_best(F)
     best, row, response, high, solved = -np.inf, np.zeros(len(L)), -1, -np.inf, 0
     for t in np.argsort(-most, kind="stable"):
+        if prune and hopeless[t]:
+            continue
         if prune and most[t] <= best:
             high = max(high, float(most[t]))
             break
         solved += 1
         found, multipliers = model.best(L[:, t], int(t))
         if certify:
-            bound = _upper_bound(L, F, int(t), multipliers)
-            high = max(high, bound)
+            high = max(high, _upper_bound(L, F, int(t), multipliers, feasible=found is not None))
         if found is None:
             continue
         value = float(found @ L[:, t])
@@ -110,6 +112,11 @@ def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
         best, max(high, best) if certify else np.inf, float(payoff[ties].min()), row, response,
         float(told[response]), solved,
     )  # fmt: skip
+
+
+def _never_best(F: Floats) -> npt.NDArray[np.bool_]:
+    """Columns that another one exceeds in every row: the attacker never plays them, whatever is committed to."""
+    return np.array([bool(((F - F[:, [t]]).min(axis=0) > 0).any()) for t in range(F.shape[1])])
 
 
 class _Model:
@@ -143,7 +150,10 @@ class _Model:
         self.equal = -1
 
     def best(self, gains: Floats, t: int) -> tuple[Floats | None, Floats | None]:
-        """The best commitment for column t and its multipliers; None where t is never a best response."""
+        """The best commitment for column t and its multipliers.
+
+        Where t is never a best response, None and the weights of the other columns that show it, if there are any.
+        """
         infinite = highspy.kHighsInf
         if self.equal >= 0:
             self.highs.changeRowBounds(self.equal, -infinite, 0.0)
@@ -152,22 +162,23 @@ class _Model:
         self.highs.changeColsCost(self.m, np.arange(self.m, dtype=np.int32), np.ascontiguousarray(gains))
         self.highs.run()
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None, None
+            ray = self.highs.getDualRay()[2]
+            return None, None if ray is None or not len(ray) else np.abs(np.array(ray))[: self.n]
         solution = self.highs.getSolution()
         return simplex_of(np.maximum(solution.col_value[: self.m], 0)), np.array(solution.row_dual[: self.n])
 
 
-def _upper_bound(L: Floats, F: Floats, t: int, multipliers: Floats | None) -> float:
+def _upper_bound(L: Floats, F: Floats, t: int, multipliers: Floats | None, *, feasible: bool) -> float:
     """A proved bound of what any commitment gets to which t is a best response; minus infinity where none is."""
     other = np.arange(F.shape[1]) != t
     excess = F[:, [t]] - F[:, other]
-    if multipliers is not None:
-        mu = np.maximum(multipliers[other], 0.0)
-        return float((L[:, t] + excess @ mu).max())
-    if not other.any():
-        return float(L[:, t].max())
-    shown = minimax(excess)
-    return -np.inf if shown.high < 0 else float(L[:, t].max())
+    if feasible:
+        assert multipliers is not None
+        return float((L[:, t] + excess @ np.maximum(multipliers[other], 0.0)).max())
+    # a mix of other columns that beats t in every row: the solver's own, else one from a zero-sum game
+    if multipliers is not None and float((excess @ multipliers[other]).max()) < 0:
+        return -np.inf
+    return -np.inf if minimax(excess).high < 0 else float(L[:, t].max())
 
 
 class Marginals(NamedTuple):
