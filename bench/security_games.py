@@ -144,7 +144,8 @@ def zero_sum(quick: bool, bandwidth: float) -> Iterator[Race]:
 
     yield Race(
         work=f"uniform {n} x {n}, value to 1e-10", peer="HiGHS simplex", package="scipy", ours=ours(U),
-        theirs=lambda: by_linprog(U, "highs-ds"), tolerance=1e-9, why="its feasibility tolerance", floor_s=work / GFLOPS,
+        theirs=lambda: by_linprog(U, "highs-ds"), tolerance=1e-9, why="its feasibility tolerance",
+        floor_s=work / GFLOPS,
         target_ratio=None if quick else 10,
     )  # fmt: skip
     yield Race(

@@ -115,7 +115,7 @@ def test_coverages_are_those_of_all_walks(seed: int) -> None:
     """Distinct visits, how many walks have them, the fewest moves, and a real walk for each."""
     rng = np.random.default_rng(seed)
     compared = 0
-    for _ in range(60):
+    for _ in range(40):
         game = random_game(rng)
         for home, walks in zip(game.homes, listed(game), strict=True):
             if not walks:
@@ -143,7 +143,7 @@ def test_coverages_are_those_of_all_walks(seed: int) -> None:
             assert {tuple(map(int, row)) for row in best.visits} == kept
             assert (visits_of_walks(best.witness, game.targets, game.dwell) == best.visits).all()
             compared += 1
-    assert compared > 30
+    assert compared > 20
 
 
 def test_many_targets_take_several_words() -> None:
@@ -180,7 +180,7 @@ def test_maximal_rows_are_those_that_no_other_contains(rows: list[list[int]]) ->
 
 def test_too_many_states_are_refused() -> None:
     with pytest.raises(
-        TooManyStates, match="more than 100 distinct coverages after . time steps; ask with method double-or"
+        TooManyStates, match=r"more than 100 distinct coverages after . time steps; ask with method double-or"
     ):
         patrol_coverages(lattice(7, 7), np.arange(49), HOMES, 8, most_states=100)
     with pytest.raises(TooManyStates):
@@ -333,7 +333,7 @@ def test_a_game_too_large_to_list_is_solved_by_double_oracle() -> None:
     worth = rng.uniform(0.1, 1, 36)
     game = SecurityGame(lattice(6, 6), np.arange(36), worth, worth, (np.array([0, 35]),), 9)
     with pytest.raises(TooManyStates):
-        actions(game, most_states=2000)
+        actions(game, most_states=100)
     found = double_oracle(game)
     assert found.gap < 1e-9
     assert found.probabilities.sum() == pytest.approx(1)

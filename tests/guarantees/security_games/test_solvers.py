@@ -94,7 +94,9 @@ def test_large_games_are_solved_to_ten_digits(shape: tuple[int, int], seed: int)
     found = minimax(U, method="interior-point")
     assert 0 <= found.gap <= 1e-10
     assert np.count_nonzero(found.row) <= min(shape)
-    assert (np.diff(found.history[:, 2] - found.history[:, 1]) < 1e-6).all()
+    lows, highs = found.history[:, 1], found.history[:, 2]
+    assert (lows <= found.high + 1e-12).all() and (highs >= found.low - 1e-12).all()  # every look is a proof
+    assert highs[-1] - lows[-1] < 1e-9 < highs[0] - lows[0]
 
 
 def test_a_matrix_that_is_none_is_refused() -> None:
