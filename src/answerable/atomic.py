@@ -111,7 +111,7 @@ def _beside(target: Path) -> Path:
 
 def _move_in(beside: Path, target: Path, *, replace: bool) -> bool:
     # rename() puts a folder over an empty or absent one only; a full one has to step aside first.
-    for _ in range(3):
+    for left in (2, 1, 0):
         try:
             beside.rename(target)
             step()
@@ -119,7 +119,7 @@ def _move_in(beside: Path, target: Path, *, replace: bool) -> bool:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            if not replace:
+            if not (replace and left):  # who makes room must try to fill it, or nothing would stand there
                 return False
             aside = _beside(target)
             with contextlib.suppress(FileNotFoundError):  # another process may have moved it first

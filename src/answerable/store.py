@@ -70,21 +70,28 @@ class Store:
         out).
         """
         try:
-            files = self._folders.read(key)
-            if files is None:
-                return None
-            answer = Answer.from_files(files, where=self.address)
-            if answer.provenance.key != key:
-                raise DamagedAnswer(
-                    f"the answer stored under {key[:8]} has key {answer.provenance.key[:8]}", where=self.address
-                )
-            return answer
+            return self._read(key)
+        except DamagedAnswer:  # another process may have replaced it while it was read
+            pass
+        try:
+            return self._read(key)
         except DamagedAnswer as error:
             terminal.warn(f"{error.problem} in stored answer {key[:8]}; it is asked again")
             with contextlib.suppress(CannotWrite):
                 self._folders.remove(key)
                 self.note("discarded", key, error.where, None, error.problem)
             return None
+
+    def _read(self, key: str) -> Answer | None:
+        files = self._folders.read(key)
+        if files is None:
+            return None
+        answer = Answer.from_files(files, where=self.address)
+        if answer.provenance.key != key:
+            raise DamagedAnswer(
+                f"the answer stored under {key[:8]} has key {answer.provenance.key[:8]}", where=self.address
+            )
+        return answer
 
     def put(self, answer: Answer) -> None:
         """Store an answer under its key; one that cannot be stored is told in one line, and is not lost with it."""

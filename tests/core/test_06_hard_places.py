@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from answerable import atomic
+from answerable import atomic, verification
 from answerable.asking import ask
+from answerable.errors import DamagedAnswer
 from answerable.run import Run
 from answerable.store import Store
 from tests.core.conftest import Command
@@ -48,6 +49,41 @@ def test_writers_of_one_folder_give_way_to_each_other(tmp_path: Path) -> None:
             done.result()
     assert {name: (tmp_path / "folder" / name).read_bytes() for name in contents[0]} in contents
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_writer_that_always_comes_late_leaves_what_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, remove, rivals = tmp_path / "folder", shutil.rmtree, [b"third", b"second"]
+    atomic.write_folder(folder, {"a": b"first"})
+
+    def a_rival_is_faster(path: Path, **options: bool) -> None:
+        remove(path, **options)
+        if rivals:
+            folder.mkdir()
+            (folder / "a").write_bytes(rivals.pop())
+
+    monkeypatch.setattr(shutil, "rmtree", a_rival_is_faster)
+    assert not atomic.write_folder(folder, {"a": b"ours"})
+    assert (folder / "a").read_bytes() == b"third"
+
+
+def test_an_answer_replaced_while_it_is_read_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = ask("trivial/mean", numbers=[1.0], store=tmp_path).provenance.key
+    checked = verification.checked_files
+    replaced = [DamagedAnswer("manifest.json is missing", where="there")]
+
+    def halfway(folder: Path) -> dict[str, bytes]:
+        if replaced:
+            raise replaced.pop()
+        return checked(folder)
+
+    monkeypatch.setattr(verification, "checked_files", halfway)
+    assert Store(tmp_path).get(key) is not None
+    assert "discarded" not in [entry.event for entry in Store(tmp_path).journal()]
+    assert capsys.readouterr().err == ""
 
 
 def test_work_goes_on_when_its_units_cannot_be_kept(tmp_path: Path) -> None:
