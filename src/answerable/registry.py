@@ -15,6 +15,7 @@ from answerable.question import Question
 QUESTIONS = {
     "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
     "path-patching": "answerable.mechanisms.path_patching.question:PathPatching",
+    "feed-forward-memories": "answerable.mechanisms.feed_forward_memories.question:FeedForwardMemories",
     "activation-patterns": "answerable.explanations.activation_patterns.question:ActivationPatterns",
     "machine-text": "answerable.provenance.machine_text.question:MachineText",
     "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",

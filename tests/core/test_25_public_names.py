@@ -20,8 +20,9 @@ PUBLIC = {
         "random_nodes", "steering_direction", "targeted_mask", "trace",
     },
     "answerable.subjects.language_model": {
-        "AttentionPatterns", "HeadWeights", "LanguageModel", "Tokens", "attention_patterns", "capture", "digest",
-        "head_weights", "intervene", "layer_count", "load", "log_probabilities", "part", "token_texts", "tokenise",
+        "AttentionPatterns", "HeadWeights", "LanguageModel", "Memory", "Seen", "Tokens", "attention_patterns", "capture",
+        "digest", "head_weights", "intervene", "layer_count", "load", "log_probabilities", "memory", "part", "record",
+        "token_texts", "tokenise",
     },
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 Read from CSV, Parquet, JSON and JSON Lines with a column of texts, from the JSON of the DetectRL benchmark (a list of
 ``{"text", "label", ...}``) and of MGTBench and Fast-DetectGPT (``{"original": [...], "sampled": [...]}``), from a
-dataframe or a list of texts.
+dataframe or a list of texts. ``python:topics`` and ``python:docstrings`` are texts that come with Python.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from answerable.errors import BadInput, unknown
+from answerable.subjects import python_texts
 from answerable.subjects.address import locate
 from answerable.subjects.json_records import read_json_records, records_digest
 from answerable.subjects.kinds import file_digest, kind_of, refuse_pickle
@@ -57,6 +58,8 @@ def read_corpus(subject: Any, *, column: str = "text", label: str = "label", kin
     """
     if not isinstance(subject, (str, Path)):
         return _from_memory(subject, "texts", column, label, kind)
+    if str(subject) in python_texts.ADDRESSES:
+        return _from_memory(python_texts.read_python_texts(str(subject)), str(subject), column, label, kind)
     path = locate(subject, what=WHAT)
     content = kind_of(path)
     refuse_pickle(path, content)
@@ -71,6 +74,8 @@ def read_corpus(subject: Any, *, column: str = "text", label: str = "label", kin
 
 def digest(value: object) -> str | None:
     """SHA-256 of a file's bytes, of a dataframe's cells, or of texts or records."""
+    if isinstance(value, str) and value in python_texts.ADDRESSES:
+        return records_digest(python_texts.read_python_texts(str(value)))
     if isinstance(value, (str, Path)):
         return file_digest(locate(value, what=WHAT))
     if isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, bytes)):

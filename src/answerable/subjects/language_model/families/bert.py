@@ -18,6 +18,7 @@ FAMILY = Family(
     output="attention.output.dense",
     up="intermediate.dense",
     down="output.dense",
+    activation="intermediate.intermediate_act_fn",
     attention_norm="attention.output.LayerNorm",
     feed_forward_norm="output.LayerNorm",
     stream="normalised",

@@ -17,6 +17,7 @@ FAMILY = Family(
     feed_forward="ffn",
     up="ffn.lin1",
     down="ffn.lin2",
+    activation="ffn.activation",
     attention_norm="sa_layer_norm",
     feed_forward_norm="output_layer_norm",
     stream="normalised",

@@ -50,7 +50,8 @@ class Family:
     feed_forward : module that is the whole feed-forward part, empty where its pieces stand in the layer itself
     gate, up, down : its projections; ``gate`` is empty where there is none
     fused_gate_up : one matrix for gate and up, in this order
-    router, experts, shared_expert, shared_gate : for mixtures of experts
+    activation : the function between them, as an attribute of a module
+    router, experts, shared_expert, shared_gate : for mixtures of experts, and ``expert_activation`` their function
     attention_norm, feed_forward_norm : norms of what goes in
     attention_out_norm, feed_forward_out_norm : norms of what comes out, before it is added (sandwich norms)
     stream : "added" - each layer adds to the stream; "normalised" - the stream is normed after each addition, by
@@ -81,6 +82,8 @@ class Family:
     feed_forward: str = ""
     gate: str = ""
     fused_gate_up: Fused | None = None
+    activation: str = ""
+    expert_activation: str = ""
     router: str = ""
     experts: str = ""
     shared_expert: str = ""

@@ -20,6 +20,7 @@ FAMILY = Family(
     gate="mlp.gate_proj",
     up="mlp.up_proj",
     down="mlp.down_proj",
+    activation="mlp.act_fn",
     attention_norm="input_layernorm",
     feed_forward_norm="pre_feedforward_layernorm",
     attention_out_norm="post_attention_layernorm",

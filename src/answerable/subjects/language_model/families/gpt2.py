@@ -14,6 +14,7 @@ FAMILY = Family(
     feed_forward="mlp",
     up="mlp.c_fc",
     down="mlp.c_proj",
+    activation="mlp.act",
     attention_norm="ln_1",
     feed_forward_norm="ln_2",
 )

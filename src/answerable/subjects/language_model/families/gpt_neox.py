@@ -14,6 +14,7 @@ FAMILY = Family(
     feed_forward="mlp",
     up="mlp.dense_h_to_4h",
     down="mlp.dense_4h_to_h",
+    activation="mlp.act",
     attention_norm="input_layernorm",
     feed_forward_norm="post_attention_layernorm",
     parallel="use_parallel_residual",

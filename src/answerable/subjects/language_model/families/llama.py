@@ -22,6 +22,7 @@ FAMILY = Family(
     gate="mlp.gate_proj",
     up="mlp.up_proj",
     down="mlp.down_proj",
+    activation="mlp.act_fn",
     attention_norm="input_layernorm",
     feed_forward_norm="post_attention_layernorm",
 )

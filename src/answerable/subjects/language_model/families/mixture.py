@@ -16,6 +16,7 @@ FAMILY = replace(
     },
     router="mlp.gate",
     experts="mlp.experts",
+    expert_activation="mlp.experts.act_fn",
 )
 
 SHARED = replace(

@@ -17,6 +17,7 @@ FAMILY = Family(
     gate="mlp.gate_proj",
     up="mlp.up_proj",
     down="mlp.down_proj",
+    activation="mlp.act_fn",
     attention_norm="",
     feed_forward_norm="",
     attention_out_norm="post_attention_layernorm",

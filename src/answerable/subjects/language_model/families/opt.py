@@ -16,6 +16,7 @@ FAMILY = Family(
     output="self_attn.out_proj",
     up="fc1",
     down="fc2",
+    activation="activation_fn",
     attention_norm="self_attn_layer_norm",
     feed_forward_norm="final_layer_norm",
     post_norm_unless="do_layer_norm_before",

@@ -15,6 +15,7 @@ FAMILY = Family(
     fused_gate_up=Fused("mlp.gate_up_proj", "blocks"),
     up="mlp.gate_up_proj",
     down="mlp.down_proj",
+    activation="mlp.activation_fn",
     attention_norm="input_layernorm",
     feed_forward_norm="post_attention_layernorm",
 )

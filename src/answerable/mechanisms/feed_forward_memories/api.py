@@ -1,0 +1,412 @@
+"""The door for models: memories of a language model's layers, recorded, compared and aligned with learned features."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from answerable.errors import BadInput
+from answerable.subjects import read_sparse_autoencoder
+from answerable.subjects.language_model import load
+
+from .alignment import Alignment
+from .alignment import align as align_directions
+from .catalogue import Catalogue
+from .feature_sets import FeatureSet, Variant, Weights, memory_features, random_features
+from .model_source import WINDOW, ModelSource, Window
+from .reading import Batch, Reading
+from .scores import Labelled, MetricName, Score, absorption_scores, alive_scores, explained_scores, labelled_scores
+from .solver import Definition, ErrorSums, Floats, MemoryCounts, Select, k_term_errors
+
+KS = (1, 5, 10, 50, 200)
+BATCH_TOKENS = 4096
+
+
+class FFMemories:
+    """The feed-forward layers of a language model, its experts, or its heads, as memories.
+
+    Parameters
+    ----------
+    source : where they come from; :meth:`from_model` makes one
+    layers : numbers of the layers to look at, from 0
+    """
+
+    def __init__(self, source: Any, layers: Sequence[int] | None = None) -> None:
+        self.source = source
+        self.layers = list(source.layers) if layers is None else sorted(set(layers))
+        wrong = [layer for layer in self.layers if layer not in source.layers]
+        if wrong or not self.layers:
+            what = f"there is no layer {wrong[0]}" if wrong else "no layer is chosen"
+            raise BadInput(what, where="layers", mend=f"choose from 0 to {source.layers[-1]}")
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        layers: Sequence[int] | Literal["all"] = "all",
+        of: Literal["feed_forward", "heads"] = "feed_forward",
+        device: str = "cpu",
+    ) -> FFMemories:
+        """From a model.
+
+        Parameters
+        ----------
+        model : an address, a transformers model or a ``LanguageModel``
+        tokenizer : of a transformers model
+        layers : numbers from 0, or "all"
+        of : "feed_forward" layers (experts are told by themselves) or "heads"
+
+        Raises
+        ------
+        BadInput : an architecture without a map (the line shows its modules), or no such layer
+        """
+        given = (model, tokenizer) if tokenizer is not None else model
+        source = ModelSource(load(given, device=device, attention="sdpa"), of=of)
+        return cls(source, None if layers == "all" else layers)
+
+    def weights(self, layer: int) -> Weights:
+        """A layer as arrays.
+
+        Raises
+        ------
+        BadInput : there is no such layer
+        """
+        if layer not in self.source.layers:
+            raise BadInput(f"there is no layer {layer}", where="layer", mend=f"from 0 to {self.source.layers[-1]}")
+        found: Weights = self.source.weights(layer)
+        return found
+
+    def feature_set(
+        self, layer: int, *, variant: Variant = "full", k: int = 10, normalise: bool = False, select: Select = "abs"
+    ) -> FeatureSet:
+        """A layer's memories as features; see :func:`feature_sets.memory_features`.
+
+        Raises
+        ------
+        BadInput : no such layer, or k is not from 1 to its number of memories
+        """
+        own = getattr(self.source, "encoder", None)
+        if getattr(self.source, "of", "") == "heads":
+            made = memory_features(self.weights(layer), variant=variant, k=k, normalise=normalise, select=select)
+            return replace(made, reads="activations", encoder=np.asarray)
+        return memory_features(
+            self.weights(layer),
+            variant=variant,
+            k=k,
+            normalise=normalise,
+            select=select,
+            encoder=None if own is None else own(layer),
+        )
+
+    def random_control(self, layer: int, rng: np.random.Generator, *, k: int | None = None) -> FeatureSet:
+        """The same layer with random weights, as it would be before training."""
+        return random_features(self.weights(layer), rng, deviation=self.source.deviation, k=k)
+
+    def record(
+        self,
+        texts: Sequence[str] | Sequence[Window],
+        *,
+        top: int = 10,
+        window: int = WINDOW,
+        windows: int | None = None,
+        ks: Sequence[int] = KS,
+        explain_every: int = 1,
+        definition: Definition = "fvu",
+        batch_tokens: int = BATCH_TOKENS,
+        also: Callable[[Batch], None] | None = None,
+        progress: Callable[[Sequence[Any], str], Iterator[Any]] | None = None,
+    ) -> Catalogue:
+        """Every memory of every layer from one pass over the texts.
+
+        Parameters
+        ----------
+        texts : raw texts, or windows ready cut
+        top : places kept for each memory and side
+        window, windows : tokens read at once, and how many windows, evenly spaced; all by default
+        ks : how many of a token's largest activations are kept, for explained variance
+        explain_every : explained variance rests on one token of this many; the other numbers on all
+        definition : of explained variance; "legacy_token_mean" takes a pass of its own for the mean output
+        batch_tokens : tokens read at once
+        also : called with every batch, for what else is to be kept
+
+        Raises
+        ------
+        BadInput : there is nothing to read
+        """
+        cut = self._windows(texts, window=window, most=windows)
+        if not cut:
+            raise BadInput("there is no text", where="text", mend="give at least one word")
+        counts: dict[int, MemoryCounts] = {}
+        sums: dict[int, ErrorSums] = {}
+        own = {layer: self.source.weights(layer) for layer in self.layers}
+        usable = [k for k in sorted(set(ks)) if k <= min(len(weights.values) for weights in own.values())]
+        places: list[npt.NDArray[np.int32]] = []
+        groups = batches(cut, batch_tokens)
+        centres = self._centres(cut, groups) if definition == "legacy_token_mean" else {}
+        first = 0
+
+        def visit(batch: Batch) -> None:
+            layer, weights = batch.layer, own[batch.layer]
+            if layer not in counts:
+                counts[layer] = MemoryCounts(batch.activations.shape[1], top)
+                sums[layer] = ErrorSums(
+                    batch.written.shape[1], len(usable), definition=definition, centre=centres.get(layer)
+                )
+            counts[layer].add(batch.activations)
+            if layer == self.layers[0]:
+                places.append(np.column_stack([batch.window + first, batch.position]).astype(np.int32))
+            if usable:
+                few = slice(0, None, explain_every)
+                errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable)
+                sums[layer].add(batch.written[few], errors)
+            if also is not None:
+                also(batch)
+
+        for group in groups if progress is None else progress(groups, "memories"):
+            first = group.start
+            self.source.run(cut[group], visit, self.layers)
+        where = np.concatenate(places)
+        return Catalogue(
+            layers=self.layers,
+            counts=counts,
+            lengths={layer: np.linalg.norm(weights.values, axis=1) for layer, weights in own.items()},
+            windows=[one.ids for one in cut],
+            window_texts=[one.text for one in cut],
+            places=where,
+            dropped=sum(one.skip for one in cut),
+            read_tokens=self.source.token_texts,
+            word_weights=self.source.words,
+            ks=usable,
+            explained={layer: found.values for layer, found in sums.items()},
+            explained_tokens=sums[self.layers[0]].tokens,
+        )
+
+    def read(
+        self,
+        layer: int,
+        sets: Sequence[FeatureSet],
+        texts: Sequence[str] | Sequence[Window],
+        *,
+        window: int = WINDOW,
+        batch_tokens: int = BATCH_TOKENS,
+        definition: Definition = "fvu",
+        progress: Callable[[Sequence[Any], str], Iterator[Any]] | None = None,
+    ) -> list[Reading]:
+        """What several feature sets of one layer make of the same texts, from one pass.
+
+        Parameters
+        ----------
+        layer : from 0
+        sets : feature sets of that layer
+        texts : raw texts, or windows ready cut
+
+        Returns
+        -------
+        one Reading for each set; a text that has no token has 0 tokens there
+        """
+        cut = self._windows(texts, window=window)
+        ready = bool(texts) and isinstance(texts[0], Window)
+        n_texts = max([one.text for one in cut], default=-1) + 1 if ready else len(texts)
+        groups = batches(cut, batch_tokens)
+        centre = self._centres(cut, groups, [layer]).get(layer) if definition == "legacy_token_mean" else None
+        width = self.source.weights(layer).values.shape[1]
+        readings = [Reading(one, n_texts, width, definition=definition, centre=centre) for one in sets]
+
+        def visit(batch: Batch) -> None:
+            for reading in readings:
+                reading.add(batch)
+
+        for group in groups if progress is None else progress(groups, "features"):
+            self.source.run(cut[group], visit, [layer])
+        return [reading.finished() for reading in readings]
+
+    def absorption(
+        self,
+        layer: int,
+        sets: Sequence[FeatureSet],
+        *,
+        seeds: int,
+        rng: Callable[..., np.random.Generator],
+        per_letter: int = 40,
+    ) -> list[Score]:
+        """Absorption of first letters, at words of one token in the prompt ``WORD has the first letter:``.
+
+        Two other words and their letters stand before, so that no word is the first token of what is read.
+
+        Parameters
+        ----------
+        per_letter : words of each letter at most
+
+        Raises
+        ------
+        BadInput : the tokenizer has no words of one token for 20 letters, or has no case
+        """
+        words = self.source.letter_words(per_letter, rng("letter words"))
+        windows, places = self.source.letter_prompts(words, rng("letter prompts"))
+        outputs: list[Floats] = []
+        encoded: list[list[Floats]] = [[] for _ in sets]
+        at = 0
+
+        def visit(batch: Batch) -> None:
+            chosen = np.flatnonzero(batch.position == np.asarray(places)[at + batch.window])
+            sources = {"input": batch.read, "output": batch.written, "activations": batch.activations}
+            outputs.append(batch.written[chosen])
+            for one, found in zip(sets, encoded):
+                source = sources[one.reads]
+                assert source is not None
+                found.append(one.encode(source[chosen]))
+
+        for group in batches(windows, BATCH_TOKENS):
+            at = group.start
+            self.source.run(windows[group], visit, [layer])
+        letters = np.array([word[0] for word in words])
+        whole = np.concatenate(outputs)
+        return absorption_scores(
+            [(one, whole, np.concatenate(found)) for one, found in zip(sets, encoded)], letters, seeds=seeds, rng=rng
+        )
+
+    def centre(self, layer: int, windows: Sequence[Window], *, batch_tokens: int = BATCH_TOKENS) -> Floats:
+        """(d,) mean output of a layer over the tokens that count."""
+        return self._centres(windows, batches(windows, batch_tokens), [layer])[layer]
+
+    def _windows(
+        self, texts: Sequence[str] | Sequence[Window], *, window: int, most: int | None = None
+    ) -> list[Window]:
+        """Windows ready cut as they are, raw texts cut."""
+        given: list[Any] = list(texts)
+        if given and all(isinstance(one, Window) for one in given):
+            return given
+        cut: list[Window] = self.source.cut(given, window=window, most=most)
+        return cut
+
+    def _centres(
+        self, cut: Sequence[Window], groups: Sequence[slice], layers: Sequence[int] | None = None
+    ) -> dict[int, Floats]:
+        """Mean output of each layer, from a pass of its own."""
+        sums: dict[int, Any] = {}
+        tokens: dict[int, int] = {}
+
+        def visit(batch: Batch) -> None:
+            sums[batch.layer] = sums.get(batch.layer, 0.0) + batch.written.sum(axis=0, dtype=np.float64)
+            tokens[batch.layer] = tokens.get(batch.layer, 0) + len(batch.written)
+
+        for group in groups:
+            self.source.run(cut[group], visit, layers or self.layers)
+        return {layer: total / tokens[layer] for layer, total in sums.items()}
+
+
+def batches(windows: Sequence[Window], batch_tokens: int) -> list[slice]:
+    """Runs of windows that are read together: at most ``batch_tokens`` tokens, padding included."""
+    found, start, longest = [], 0, 0
+    for place, window in enumerate(windows):
+        longest = max(longest, len(window.ids))
+        if place > start and longest * (place - start + 1) > batch_tokens:
+            found.append(slice(start, place))
+            start, longest = place, len(window.ids)
+    found.append(slice(start, len(windows)))
+    return found
+
+
+def learned_features(
+    subject: Any,
+    layer: int,
+    width: int,
+    *,
+    scale: float | None = None,
+    transcoder: bool | None = None,
+    name: str = "",
+) -> FeatureSet:
+    """A sparse autoencoder or a transcoder of a feed-forward layer as a feature set.
+
+    Parameters
+    ----------
+    subject : as :func:`answerable.subjects.read_sparse_autoencoder` takes it
+    layer, width : of the layer that it is to be compared with
+
+    Raises
+    ------
+    BadInput : it is of another width, layer or place
+    """
+    found = read_sparse_autoencoder(subject, scale=scale, transcoder=transcoder)
+    found.fits(layer, width)
+    return FeatureSet(
+        name=name or ("transcoder" if found.is_transcoder else "sparse autoencoder"),
+        encoder=found.encode,
+        W_dec=found.W_dec,
+        b_dec=found.b_dec,
+        reads="input" if found.is_transcoder else "output",
+        role="baseline",
+    )
+
+
+class SAEFeatures:
+    """Sparse autoencoders and transcoders as feature sets."""
+
+    @staticmethod
+    def load(subject: Any, *, layer: int, width: int, **options: Any) -> FeatureSet:
+        """As :func:`learned_features`."""
+        return learned_features(subject, layer, width, **options)
+
+
+def align(first: FeatureSet, second: FeatureSet, *, seed: int = 0) -> Alignment:
+    """Largest cosines between what two feature sets write; see :func:`alignment.align`."""
+    return align_directions(first.directions, second.directions, rng=np.random.default_rng(seed))
+
+
+def score_features(
+    memories: FFMemories,
+    layer: int,
+    sets: Sequence[FeatureSet],
+    labelled: Labelled,
+    *,
+    metrics: Sequence[MetricName] = ("ev", "alive", "sparse_probe", "ravel", "autointerp", "tpp", "scr"),
+    seeds: int = 5,
+    seed: int = 0,
+    window: int = WINDOW,
+    definition: Definition = "fvu",
+) -> list[Score]:
+    """Every yardstick for every feature set, on the same texts and the same splits.
+
+    Parameters
+    ----------
+    memories, layer : whose inputs and outputs the sets read
+    sets : feature sets of that layer, a random control among them
+    labelled : texts with their attributes; the first gives the concepts
+    metrics : what is measured; "absorption" has its own prompts, see :meth:`FFMemories.absorption`
+    seeds : how often texts are split anew
+
+    Raises
+    ------
+    BadInput : too few texts of a concept
+    """
+    readings = memories.read(layer, sets, labelled.texts, window=window, definition=definition)
+
+    def rng(*names: str | int) -> np.random.Generator:
+        text = repr((seed, *names)).encode()
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(text).digest()[:8], "little"))
+
+    found = explained_scores(readings, seed=seed) if "ev" in metrics else []
+    found += alive_scores(readings) if "alive" in metrics else []
+    found += labelled_scores(readings, labelled, seeds=seeds, rng=rng, metrics=metrics)
+    if "absorption" in metrics:
+        found += memories.absorption(layer, sets, seeds=seeds, rng=rng)
+    return found
+
+
+def _k_term_errors(activations: Floats, written: Floats, weights: Weights, ks: Sequence[int]) -> Floats:
+    """Squared errors by k; one decoding for each k where what is written is normed, which is not linear."""
+    if weights.norm is None:
+        rest = written if weights.value_bias is None else written - weights.value_bias
+        return k_term_errors(activations, weights.values, rest, ks)
+    errors = np.empty((len(activations), len(ks)))
+    for place, k in enumerate(ks):
+        kept = memory_features(weights, variant="topk", k=k)
+        errors[:, place] = ((written - kept.decode(kept.keep(activations))) ** 2).sum(axis=1)
+    return errors

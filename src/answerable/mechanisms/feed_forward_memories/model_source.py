@@ -1,0 +1,222 @@
+"""Where memories come from: a language model, read window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from answerable.errors import BadInput
+from answerable.subjects.language_model import LanguageModel, layer_count, memory, record, token_texts
+from answerable.subjects.language_model.next_tokens import pieces
+from answerable.subjects.language_model.parts import find_part
+
+from .feature_sets import Weights
+from .reading import Batch
+from .solver import Floats
+
+WINDOW = 192
+DEVIATION = 0.02  # of a weight at random initialisation, where the configuration does not say
+
+
+class Window(NamedTuple):
+    """A run of tokens that is read at once.
+
+    text : number of its text, from 0
+    ids : token ids
+    skip : how many of the first do not count: the tokenizer's own
+    """
+
+    text: int
+    ids: npt.NDArray[np.int32]
+    skip: int
+
+
+class Source(Protocol):
+    """Where memories come from: a model, or arrays."""
+
+    layers: list[int]
+
+    def run(self, windows: Sequence[Window], visit: Callable[[Batch], None], layers: Sequence[int]) -> None:
+        """Read a batch of windows and hand over each layer."""
+
+    def weights(self, layer: int) -> Weights:
+        """A layer as arrays."""
+
+    def words(self, layer: int) -> tuple[Floats, Floats, Floats | None] | None:
+        """Values, output layer and gain of the final norm."""
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """Tokens as a reader sees them."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a weight before training."""
+
+
+class ModelSource:
+    """The memories of a language model."""
+
+    def __init__(self, lm: LanguageModel, *, of: Literal["feed_forward", "heads"] = "feed_forward") -> None:
+        self.lm, self.of = lm, of
+        self.layers = list(range(layer_count(lm)))
+        self._norms = {layer: memory(lm, layer, of=of).norm for layer in self.layers}
+
+    def cut(self, texts: Sequence[str], *, window: int = WINDOW, most: int | None = None) -> list[Window]:
+        """Texts as windows of at most ``window`` tokens, ``most`` of them evenly spaced over all.
+
+        Raises
+        ------
+        BadInput : a text that is none, a model without tokenizer, or no token at all
+        """
+        found = [
+            Window(number, np.asarray(piece.ids, np.int32), piece.n_special)
+            for number, text in enumerate(texts)
+            for piece in pieces([self.lm], [text], max_tokens=window, long="windows")
+            if len(piece.ids) > piece.n_special
+        ]
+        if not found:
+            raise BadInput("there are no tokens", where="text", mend="give at least one word")
+        if most is not None and len(found) > most:
+            longest = max(len(one.ids) for one in found)
+            full = [one for one in found if len(one.ids) == longest]
+            found = full if len(full) >= most else found  # ends of texts only where there are too few whole windows
+            found = [found[round(i)] for i in np.linspace(0, len(found) - 1, most)]
+        return found
+
+    def letter_words(self, per_letter: int, rng: np.random.Generator) -> list[str]:
+        """Words of lower-case letters that are one token with a space before them, at most so many of a letter."""
+        tokenizer = self.lm.tokenizer
+        if tokenizer is None:
+            raise BadInput("the model came without a tokenizer", where=self.lm.name, mend="leave absorption out")
+        found: dict[str, list[str]] = {}
+        for i in range(len(tokenizer)):
+            word = tokenizer.decode([i])
+            if len(word) > 3 and word[0] == " " and word[1:].isascii() and word[1:].isalpha() and word[1:].islower():
+                found.setdefault(word[1], []).append(word[1:])
+        if len(tokenizer.encode("A", add_special_tokens=False)) == len(tokenizer.encode("a", add_special_tokens=False)):
+            same = tokenizer.encode("A", add_special_tokens=False) == tokenizer.encode("a", add_special_tokens=False)
+            if same:
+                raise BadInput("the tokenizer knows no case", where=self.lm.name, mend="leave absorption out")
+        return [
+            words[j]
+            for _, words in sorted(found.items())
+            for j in sorted(rng.permutation(len(words))[:per_letter].tolist())
+        ]
+
+    def letter_prompts(self, words: Sequence[str], rng: np.random.Generator) -> tuple[list[Window], list[int]]:
+        """A prompt for each word, and where its token stands."""
+        windows, places = [], []
+        tail = " has the first letter:"
+        for number, word in enumerate(words):
+            before = [words[int(i)] for i in rng.integers(0, len(words), 2)]
+            shots = "".join(f" {one}{tail} {one[0].upper()}\n" for one in before)
+            start = self.lm.tokenizer(shots, add_special_tokens=True)["input_ids"]
+            here = self.lm.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
+            end = self.lm.tokenizer(tail, add_special_tokens=False)["input_ids"]
+            windows.append(Window(number, np.asarray([*start, *here, *end], np.int32), 0))
+            places.append(len(start) + len(here) - 1)
+        return windows, places
+
+    def run(self, windows: Sequence[Window], visit: Callable[[Batch], None], layers: Sequence[int]) -> None:
+        """Read a batch of windows and hand over each layer."""
+        length = max(len(window.ids) for window in windows)
+        ids = np.zeros((len(windows), length), np.int64)
+        mask = np.zeros((len(windows), length), np.int64)
+        counts = np.zeros((len(windows), length), bool)
+        for row, window in enumerate(windows):
+            ids[row, : len(window.ids)], mask[row, : len(window.ids)] = window.ids, 1
+            counts[row, window.skip : len(window.ids)] = True
+        keep = np.flatnonzero(counts)
+        where, position = np.unravel_index(keep, counts.shape)
+        text = np.array([window.text for window in windows])[where]
+        kept_ids = ids.reshape(-1)[keep]
+        every = len(keep) == counts.size
+
+        def array(tensor: Any) -> Floats:
+            given = tensor.float().cpu().numpy()
+            return np.asarray(given if every else given[keep])
+
+        def hand_over(layer: int, seen: Any) -> None:
+            norm = self._norms[layer]
+            written = seen.written if norm is None else norm(seen.written)
+            batch = Batch(
+                layer, None if seen.read is None else array(seen.read), array(seen.activations), array(written),
+                text, kept_ids, where, position,
+            )  # fmt: skip
+            visit(batch)
+
+        record(self.lm, ids, hand_over, layers=layers, mask=None if mask.all() else mask, of=self.of)
+
+    def weights(self, layer: int) -> Weights:
+        """A layer as arrays; views where the weights are float32 on the processor."""
+        import torch
+
+        found = memory(self.lm, layer, of=self.of)
+
+        def array(tensor: Any) -> Any:
+            return None if tensor is None else tensor.detach().float().cpu().numpy()
+
+        def outside(function: Any) -> Any:
+            if function is None:
+                return None
+            device, dtype = found.values.device, found.values.dtype
+
+            def called(x: Floats) -> Floats:
+                with torch.no_grad():
+                    given = torch.from_numpy(np.ascontiguousarray(x)).to(device, dtype)
+                    return np.asarray(function(given).float().cpu().numpy())
+
+            return called
+
+        return Weights(
+            keys=array(found.keys),
+            values=array(found.values),
+            key_bias=array(found.key_bias),
+            gates=array(found.gates),
+            gate_bias=array(found.gate_bias),
+            value_bias=array(found.value_bias),
+            activation=outside(found.activation) or "identity",
+            norm=outside(found.norm),
+        )
+
+    def encoder(self, layer: int) -> Callable[[Floats], Floats]:
+        """The model's own activations for what the layer reads."""
+        import torch
+
+        found = memory(self.lm, layer, of=self.of)
+
+        def encode(x: Floats) -> Floats:
+            with torch.no_grad():
+                given = torch.from_numpy(np.ascontiguousarray(x)).to(found.values.device, found.values.dtype)
+                return np.asarray(found.activations(given).float().cpu().numpy())
+
+        return encode
+
+    def words(self, layer: int) -> tuple[Floats, Floats, Floats | None] | None:
+        """Values, output layer and gain of the final norm; None for a model without an output layer."""
+        head = find_part(self.lm, "unembedding")
+        if head is None:
+            return None
+        norm = find_part(self.lm, "final_norm")
+        gain = None
+        if norm is not None and getattr(norm, "weight", None) is not None:
+            # Gemma keeps its gain less 1.
+            gain = norm.weight.detach().float().cpu().numpy() + float(self.lm.family.name.startswith("Gemma"))
+        values = memory(self.lm, layer, of=self.of).values
+        table = head.weight.detach().float().cpu().numpy()
+        if table.shape[1] != values.shape[1]:  # a projection stands between
+            return None
+        return values.float().cpu().numpy(), table, gain
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """Tokens as a reader sees them."""
+        return token_texts(self.lm, ids)
+
+    @property
+    def deviation(self) -> float:
+        """The configuration's ``initializer_range``."""
+        given = getattr(self.lm.model.config, "initializer_range", None)
+        return float(given) if isinstance(given, float) and given > 0 else DEVIATION

@@ -1,0 +1,317 @@
+"""What one pass over a text has to keep of the memories of a layer, and the explained variance of what they write.
+
+Ye, Suzuki, Inaba and Kuribayashi, "Transformer Key-Value Memories Are Nearly as Interpretable as Sparse Autoencoders"
+(NeurIPS 2025), sections 3 and 4 and appendix A. A layer's output is ``y = a V + b`` with activations a (its features)
+and values V. Where we depart:
+
+- An activation of a gated layer has a sign, so each memory has two sides, counted apart.
+- Explained variance is ``1 - E|y - y'|^2 / (E|y|^2 - |E y|^2)`` over all tokens. The paper's benchmark (SAEBench 0.6)
+  leaves the mean in, and an older definition averages a ratio per token; both are here under their names.
+
+Nothing here holds the activations of more than one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from answerable.compiled import kernel
+from answerable.errors import BadInput
+
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.integer[Any]]
+Definition = Literal["fvu", "legacy_token_mean", "uncentred"]
+Select = Literal["abs", "contribution"]
+
+_BLOCK = 64  # memories looked at together: only where one of them enters its list are they looked at one by one
+
+
+class MemoryCounts:
+    """How often, how strongly and where each memory of a layer is active, on each side of zero.
+
+    Parameters
+    ----------
+    n_memories : m
+    top : how many places with the largest activations are kept for each memory and side
+
+    Attributes
+    ----------
+    tokens : tokens seen
+    counts : (2, m) int64, tokens with a > 0 and with a < 0
+    sums : (2, m) float64, sum of |a| over these
+    top_values : (2, m, top) float32, largest \\|a\\| first; 0 where there are fewer
+    top_places : (2, m, top) int64, number of the token in the order seen, the earlier of two equal ones; -1 likewise
+    """
+
+    def __init__(self, n_memories: int, top: int) -> None:
+        self.tokens = 0
+        self.counts = np.zeros((2, n_memories), np.int64)
+        self.sums = np.zeros((2, n_memories))
+        self.top_values = np.zeros((2, n_memories, top), np.float32)
+        self.top_places = np.full((2, n_memories, top), -1, np.int64)
+
+    def add(self, activations: Floats, keep: Ints | None = None) -> None:
+        """Take in a batch.
+
+        Parameters
+        ----------
+        activations : (tokens, m) float32
+        keep : rows that count, rising; all by default. Only these are numbered
+        """
+        rows = np.arange(len(activations)) if keep is None else np.asarray(keep, np.int64)
+        table = np.ascontiguousarray(activations, np.float32)
+        _count(table, rows, self.tokens, self.counts, self.sums, self.top_values, self.top_places)
+        self.tokens += len(rows)
+
+    @property
+    def density(self) -> npt.NDArray[np.float64]:
+        """(2, m) share of tokens with a > 0, and with a < 0."""
+        return self.counts / max(self.tokens, 1)
+
+    @property
+    def strength(self) -> npt.NDArray[np.float64]:
+        """(2, m) mean of |a| where it is on that side; 0 where it never is."""
+        return self.sums / np.maximum(self.counts, 1)
+
+
+@kernel
+def _count(table, rows, first, counts, sums, top_values, top_places):  # type: ignore[no-untyped-def]
+    """One batch; the loop over memories has no branch, so that it runs on whole vectors."""
+    n_memories, top = table.shape[1], top_values.shape[2]
+    positive = np.zeros(n_memories, np.int32)
+    negative = np.zeros(n_memories, np.int32)
+    above = np.zeros(n_memories, np.float32)  # a batch is short enough for float32 sums of a few thousand terms
+    below = np.zeros(n_memories, np.float32)
+    upper = top_values[0, :, top - 1].copy()
+    lower = -top_values[1, :, top - 1]
+    for number in range(len(rows)):
+        row = table[rows[number]]
+        for start in range(0, n_memories, _BLOCK):
+            stop = min(start + _BLOCK, n_memories)
+            enters = np.int32(0)
+            for j in range(start, stop):
+                a = row[j]
+                positive[j] += a > 0
+                negative[j] += a < 0
+                above[j] += max(a, np.float32(0))
+                below[j] += min(a, np.float32(0))
+                enters |= np.int32(a > upper[j]) | np.int32(a < lower[j])
+            if enters:
+                for j in range(start, stop):
+                    if row[j] > upper[j]:
+                        _enter(top_values[0, j], top_places[0, j], row[j], first + number)
+                        upper[j] = top_values[0, j, top - 1]
+                    elif row[j] < lower[j]:
+                        _enter(top_values[1, j], top_places[1, j], -row[j], first + number)
+                        lower[j] = -top_values[1, j, top - 1]
+        if number % 1024 == 1023 or number == len(rows) - 1:
+            for j in range(n_memories):
+                counts[0, j] += positive[j]
+                counts[1, j] += negative[j]
+                sums[0, j] += above[j]
+                sums[1, j] -= below[j]
+            positive[:] = 0
+            negative[:] = 0
+            above[:] = 0
+            below[:] = 0
+
+
+@kernel
+def _enter(values, places, value, place):  # type: ignore[no-untyped-def]
+    """Put a value into its place in a falling list; what is last falls out. Equal ones keep their order."""
+    at = len(values) - 1
+    while at > 0 and values[at - 1] < value:
+        values[at] = values[at - 1]
+        places[at] = places[at - 1]
+        at -= 1
+    values[at] = value
+    places[at] = place
+
+
+class ErrorSums:
+    """Sums from which the explained variance of outputs follows, for several reconstructions at once.
+
+    Parameters
+    ----------
+    width : d
+    kinds : how many reconstructions
+    definition : see :func:`explained_variance`
+    centre : (d,) mean output over all tokens, which ``legacy_token_mean`` needs beforehand
+    """
+
+    def __init__(self, width: int, kinds: int, *, definition: Definition = "fvu", centre: Floats | None = None) -> None:
+        if definition == "legacy_token_mean" and centre is None:
+            raise BadInput("the mean output is not known yet", where="definition", mend="make a first pass for it")
+        self.definition, self.centre = definition, None if centre is None else np.asarray(centre, np.float64)
+        self.tokens = 0
+        self.sum = np.zeros(width)
+        self.square = 0.0
+        self.error = np.zeros(kinds)
+        self.ratio = np.zeros(kinds)
+
+    def add(self, outputs: Floats, errors: Floats) -> None:
+        """Take in a batch: outputs (tokens, d) and the squared errors of each reconstruction (tokens, kinds)."""
+        wide = np.asarray(outputs, np.float64)
+        self.tokens += len(wide)
+        self.sum += wide.sum(axis=0)
+        self.square += float(np.einsum("td,td->", wide, wide))
+        self.error += np.asarray(errors, np.float64).sum(axis=0)
+        if self.centre is not None:
+            apart = ((wide - self.centre) ** 2).sum(axis=1)
+            shares = np.divide(errors, apart[:, None], out=np.full(np.shape(errors), np.nan), where=apart[:, None] > 0)
+            self.ratio += (1 - shares).sum(axis=0)
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """(kinds,) explained variance; NaN where the outputs do not vary."""
+        if not self.tokens:
+            return np.full(len(self.error), np.nan)
+        if self.definition == "legacy_token_mean":
+            return self.ratio / self.tokens
+        mean = self.sum / self.tokens
+        total = self.square / self.tokens - (0.0 if self.definition == "uncentred" else float(mean @ mean))
+        # What is left of two equal sums is rounding, not variance.
+        if total <= 1e-12 * self.square / self.tokens:
+            return np.full(len(self.error), np.nan)
+        return 1 - self.error / self.tokens / total
+
+
+def explained_variance(outputs: Floats, reconstructions: Floats, *, definition: Definition = "fvu") -> float:
+    """Share of the variance of the outputs that the reconstructions account for.
+
+    Parameters
+    ----------
+    outputs, reconstructions : (tokens, d), in one unit
+    definition : "fvu" - 1 - E|y - y'|^2 / (E|y|^2 - |E y|^2), all means over all tokens, the mean output taken for
+        each dimension; "uncentred" - the mean output stays in, as SAELens and SAEBench 0.6 have it;
+        "legacy_token_mean" - the mean over tokens of 1 - |y - y'|^2 / |y - E y|^2, as they had it before
+
+    Returns
+    -------
+    at most 1; NaN where the outputs do not vary
+    """
+    given, made = np.asarray(outputs, np.float64), np.asarray(reconstructions, np.float64)
+    if given.shape != made.shape or given.ndim != 2:
+        raise BadInput(f"outputs are {given.shape}, reconstructions {made.shape}", mend="give two (tokens, d) arrays")
+    centre = given.mean(axis=0) if definition == "legacy_token_mean" else None
+    sums = ErrorSums(given.shape[1], 1, definition=definition, centre=centre)
+    sums.add(given, ((given - made) ** 2).sum(axis=1, keepdims=True))
+    return float(sums.values[0])
+
+
+def largest(activations: Floats, k: int, weights: Floats | None = None) -> npt.NDArray[np.int64]:
+    """(tokens, k) the memories with the largest |a|, or largest |a| times a weight, the largest first.
+
+    Raises
+    ------
+    BadInput : k is not from 1 to m
+    """
+    m = activations.shape[1]
+    if not 1 <= k <= m:
+        raise BadInput(f"k is {k}, there are {m} features", where="k", mend=f"choose from 1 to {m}")
+    size = np.abs(activations) if weights is None else np.abs(activations) * weights
+    chosen = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < m else np.broadcast_to(np.arange(m), size.shape)
+    order = np.argsort(-np.take_along_axis(size, chosen, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, axis=1).astype(np.int64)
+
+
+def k_term_errors(
+    activations: Floats, values: Floats, outputs: Floats, ks: Sequence[int], weights: Floats | None = None
+) -> npt.NDArray[np.float64]:
+    """Squared error of the outputs rebuilt from each token's k largest activations, for several k from one sort.
+
+    Parameters
+    ----------
+    activations : (tokens, m) float32
+    values : (m, d) float32
+    outputs : (tokens, d) float32, less whatever is added besides
+    ks : rising, from 1 to m
+    weights : (m,) to choose by |a| times these; None for |a|
+
+    Returns
+    -------
+    (tokens, len(ks))
+    """
+    order = largest(activations, max(ks), weights)
+    errors = np.empty((len(activations), len(ks)))
+    _k_term_errors(
+        np.take_along_axis(activations, order, axis=1).astype(np.float32),
+        order,
+        np.ascontiguousarray(values, np.float32),
+        np.ascontiguousarray(outputs, np.float32),
+        np.asarray(ks, np.int64),
+        errors,
+    )
+    return errors
+
+
+@kernel
+def _k_term_errors(coefficients, order, values, outputs, ks, errors):  # type: ignore[no-untyped-def]
+    width = outputs.shape[1]
+    rest = np.empty(width, np.float32)
+    for token in range(len(outputs)):
+        rest[:] = outputs[token]
+        done = 0
+        for place in range(len(ks)):
+            while done < ks[place]:
+                a = coefficients[token, done]
+                value = values[order[token, done]]
+                for i in range(width):
+                    rest[i] -= a * value[i]
+                done += 1
+            total = 0.0
+            for i in range(width):
+                total += np.float64(rest[i]) * rest[i]
+            errors[token, place] = total
+
+
+def contributions(activations: Floats, values: Floats, direction: Floats) -> npt.NDArray[np.float64]:
+    """What each feature adds to a read-out of the output: ``a_i (V_i . p)``; these sum to ``(y - b) . p`` exactly.
+
+    A cosine in place of the dot product, as the benchmark has it, is right for values of length 1 alone.
+
+    Parameters
+    ----------
+    activations : (tokens, m)
+    values : (m, d)
+    direction : (d,) p
+
+    Returns
+    -------
+    (tokens, m)
+    """
+    return np.asarray(activations, np.float64) * (np.asarray(values, np.float64) @ np.asarray(direction, np.float64))
+
+
+def written_words(
+    values: Floats, unembedding: Floats, *, gain: Floats | None = None, top: int = 10
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The tokens that each value raises most and lowers most at the output layer (Geva et al. 2022).
+
+    Parameters
+    ----------
+    values : (m, d)
+    unembedding : (words, d)
+    gain : (d,) gain of the final norm; 1 by default
+    top : how many of each
+
+    Returns
+    -------
+    two (m, top) arrays of token ids: promoted, the most first; demoted, the most first
+    """
+    scaled = np.asarray(values, np.float32) if gain is None else np.asarray(values * gain, np.float32)
+    top = min(top, len(unembedding))
+    promoted = np.empty((len(scaled), top), np.int64)
+    demoted = np.empty_like(promoted)
+    rows = max(1, 16_000_000 // len(unembedding))  # logits held at once: 64 MB
+    for start in range(0, len(scaled), rows):
+        logits = scaled[start : start + rows] @ unembedding.T
+        for sign, found in ((-1, promoted), (1, demoted)):
+            chosen = np.argpartition(sign * logits, top - 1, axis=1)[:, :top]
+            order = np.argsort(sign * np.take_along_axis(logits, chosen, axis=1), axis=1, kind="stable")
+            found[start : start + rows] = np.take_along_axis(chosen, order, axis=1)
+    return promoted, demoted
