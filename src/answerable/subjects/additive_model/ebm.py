@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,11 @@ def from_ebm(ebm: Any) -> AdditiveModel:
     if hasattr(ebm, "to_jsonable"):
         if not hasattr(ebm, "term_scores_"):
             raise BadInput("the EBM is not fitted", where="EBM", mend="fit it first")
-        model = _from_document(ebm.to_jsonable(), "EBM")
+        with warnings.catch_warnings():
+            # that the format may change concerns files that are kept, not this object
+            warnings.filterwarnings("ignore", message="JSON formats are in beta")
+            document = ebm.to_jsonable()
+        model = _from_document(document, "EBM")
         original = getattr(ebm, "decision_function", None) or ebm.predict
         object.__setattr__(model, "original", original)
         return model

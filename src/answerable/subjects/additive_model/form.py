@@ -211,6 +211,22 @@ class Pair:
     values: Floats
     weights: Floats | None = None
 
+    def __post_init__(self) -> None:
+        where = f"pair {self.first} & {self.second}"
+        for name in ("first_edges", "second_edges", "values"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
+        bins = (len(self.first_edges) - 1, len(self.second_edges) - 1)
+        if self.first == self.second:
+            raise BadInput("it joins a feature with itself", where=where, mend="add it to the feature's component")
+        if self.values.ndim != 3 or self.values.shape[:2] != (bins[0] + 1, bins[1] + 1) or min(bins) < 1:
+            shown = " by ".join(map(str, self.values.shape[:2]))
+            mend = "give a row and a column for each bin, and one before them for a missing value"
+            raise BadInput(f"a table of {shown} over {bins[0]} and {bins[1]} bins", where=where, mend=mend)
+        if not all((np.diff(edges) > 0).all() for edges in (self.first_edges, self.second_edges)):
+            raise BadInput("its edges do not rise", where=where, mend="give rising edges")
+        if not np.isfinite(self.values).all():
+            raise BadInput("a score is not finite", where=where, mend="mend the fitted model")
+
     def bins(self, encoded: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Row and column of the table for (n_samples, n_features) encoded rows."""
         return _bin(encoded[:, self.first], self.first_edges), _bin(encoded[:, self.second], self.second_edges)
@@ -257,6 +273,18 @@ class AdditiveModel:
             raise BadInput(f"two features are called {twice!r}", where=self.source, mend="give each a name of its own")
         if not np.isfinite(self.intercept).all():
             raise BadInput("the intercept is not finite", where=self.source, mend="mend the fitted model")
+        scores = [(f"feature {shape.name}", shape.coefficients.shape[2]) for shape in self.features]
+        scores += [(f"pair {pair.first} & {pair.second}", pair.values.shape[2]) for pair in self.pairs]
+        for where, n_scores in scores:
+            if n_scores != self.n_outputs:
+                mend = "give as many scores everywhere"
+                raise BadInput(f"{n_scores} scores where the model has {self.n_outputs}", where=where, mend=mend)
+        for pair in self.pairs:
+            if not (0 <= pair.first < len(self.features) and 0 <= pair.second < len(self.features)):
+                raise BadInput(
+                    f"there are {len(self.features)} features", where=f"pair {pair.first} & {pair.second}",
+                    mend="give their numbers, from 0",
+                )  # fmt: skip
 
     # -- made from ----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from answerable.errors import BadInput
 from .form import MOST_PIECES, AdditiveModel, Shape, Task
 
 Floats = npt.NDArray[np.float64]
+SMOOTH = ("Tanh", "Sigmoid", "GELU", "SiLU", "ELU", "CELU", "SELU", "Softplus", "Mish", "LogSigmoid", "Softsign")
 
 
 class Layer(NamedTuple):
@@ -140,7 +141,7 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
 
     Raises
     ------
-    BadInput : a layer that is not known, dropout in train mode
+    BadInput : a layer that is not known or has no exact lines, dropout in train mode
     """
     found = []
     steps = list(network) if hasattr(network, "__iter__") else [network]
@@ -158,6 +159,9 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
         elif kind in ("Dropout", "Identity"):
             if kind == "Dropout" and step.training and step.p > 0:
                 raise BadInput("the network is in train mode", where=where, mend="call eval() first")
+        elif kind in SMOOTH:
+            mend = "train it with ReLU or ExU, of which reasons can be proved"
+            raise BadInput("it bends everywhere, so that the network is no list of lines", where=where, mend=mend)
         else:
             raise BadInput("it is no layer that is known", where=where, mend="use Linear, ReLU and ExU")
     return found
