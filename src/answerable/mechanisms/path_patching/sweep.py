@@ -3,8 +3,9 @@
 Only the last token changes. With attention frozen there, a layer is a function of rows (its pieces), so no attention,
 no other token and no full vocabulary is computed again: at layer l the frozen attention is added to the rows of all
 senders below, the patched heads of l become rows of their own, the feed-forward part runs on all rows, and a patched
-feed-forward part becomes a row too. Where everything may flow (path "total"), whole layers run on the rows instead,
-against the keys and values of the earlier tokens.
+feed-forward part becomes a row too. Along the direct path the stream is a sum, so a sender's change reaches its end as
+it is, with no layer run at all. Where everything may flow (path "total"), whole layers run on the rows instead, against
+the keys and values of the earlier tokens.
 """
 
 from __future__ import annotations
@@ -83,12 +84,13 @@ def patched(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: 
 
     if path not in ("direct", "mlps", "total"):
         raise BadInput(f"path is {path!r:.40}", where="path", mend="choose direct, mlps or total")
+    in_closed_form = path == "direct" and not normalises_stream(lm)
     with torch.no_grad():
-        flows = _flows(base, path, len(patches))
-        parts_of = [
-            (rows, pieces.final_state(lm, _swept(lm, base.select(rows), _of_rows(patches, rows), path, prefix)))
-            for rows, prefix in flows
-        ]
+        parts_of = []
+        for rows, prefix in _flows(base, path, len(patches)):
+            own, some = base.select(rows), _of_rows(patches, rows)
+            stream = _added(lm, own, some) if in_closed_form else _swept(lm, own, some, path, prefix)
+            parts_of.append((rows, pieces.final_state(lm, stream)))
         width = parts_of[0][1].shape[-1]
         out = base.stream.new_empty(len(patches), len(base), width)
         for rows, found in parts_of:
@@ -113,6 +115,25 @@ def _flows(base: LastToken, path: Path, senders: int) -> list[tuple[tuple[int, .
 
 def _of_rows(patches: Sequence[Patch], rows: tuple[int, ...]) -> list[Patch]:
     return [Patch(patch.node, patch.values[list(rows)]) for patch in patches]
+
+
+def _added(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]) -> Any:
+    """The direct path in closed form: the stream that leaves the last layer, with each sender's change in it.
+
+    Streams that are normed after each addition are no sums, and are swept.
+    """
+    import torch
+
+    out = base.stream.new_empty(len(patches), *base.stream.shape[1:])
+    for layer in range(layer_count(lm)):
+        joining = _joining(patches, layer)
+        if joining.heads:
+            middle = _middle_of_heads(lm, base, layer, [patches[i] for i in joining.heads])
+            plain = pieces.after_attention(lm, layer, base.stream[layer], base.attention[layer])
+            out[joining.heads] = base.stream[-1] + (middle.unflatten(0, (len(joining.heads), len(base))) - plain)
+        for i in joining.mlps:
+            out[i] = base.stream[-1] + (patches[i].values - base.feed_forward[layer])
+    return torch.flatten(out, 0, 1)
 
 
 class _Joining(NamedTuple):
