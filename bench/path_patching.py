@@ -21,7 +21,7 @@ import torch
 
 from answerable.mechanisms.path_patching import Node, Pairs, PathPatching, Trace, trace
 from answerable.mechanisms.path_patching.sweep import Patch, activations, nodes_of
-from answerable.subjects.language_model import LanguageModel, layer_count, load, tokenise
+from answerable.subjects.language_model import LanguageModel, layer_count, tokenise
 from answerable.subjects.language_model.last_token import record_last
 from answerable.subjects.language_model.parts import head_counts
 from answerable.subjects.language_model.pieces import final_state
@@ -148,7 +148,7 @@ def recorded_again(traced: Trace) -> Trace:
     return Trace(lm, traced.pairs, traced.answers, traced.foils, here, there, (0, 0), (0, 0))
 
 
-# -- the peers: prompts of one length, and what heads have on the twins ---------------------------------------------------
+# -- the peers: prompts of one length, and what heads have on the twins ------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

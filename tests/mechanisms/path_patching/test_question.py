@@ -241,3 +241,75 @@ def test_effects_of_some_pairs_are_those_of_a_fit_to_them(traced) -> None:
     assert some.ranked("head")[0] == NODE
     with pytest.raises(BadInput, match="a direction is made from all pairs"):
         PathPatching(resamples=100).fit(traced).select(rows, method)
+
+
+def test_the_verdict_rests_on_the_knock_out(answer: Answer) -> None:
+    assert answer.verdict is not None
+    assert answer.verdict.word == "localised"
+    assert "one part carries it" in answer.verdict.reason
+    noise = ask("path-patching", replica="random", resamples=200, draws=5, store=False, seed=1)
+    assert noise.verdict is not None and noise.verdict.word in ("spread out", "undecided")
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({}, "localised"),
+        ({"drop": None}, "undecided"),
+        ({"drop": [2, 0.1, -0.1, 0.3, ""]}, "undecided"),
+        ({"right": [[40, 40], [10, 40]]}, "undecided"),
+        ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""]}, "spread out"),
+        ({"crucial": False}, "undecided"),
+        ({"random_low": -2.0, "random_high": 0.1}, "undecided"),
+    ],
+    ids=["as found", "no knock-out", "as random ones", "leaky", "nothing", "nothing crucial", "within random"],
+)
+def test_what_voids_the_answer_lowers_the_verdict(changed: dict[str, object], word: str) -> None:
+    from answerable.mechanisms.path_patching.wording import verdict
+
+    row = {"node": "0.1", "crucial": True, "effect": -1.0, "random_low": -0.1, "random_high": 0.1}
+    unit = {"components": [row], "drop": [2, 0.7, 0.6, 0.8, ""], "right": [[40, 40], [1, 40]], "threshold": 0.01}
+    for name, value in changed.items():
+        (row if name in row else unit)[name] = value
+    assert verdict(unit).word == word
+
+
+def test_a_run_that_was_stopped_goes_on_behind_the_last_finished_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from answerable.mechanisms.path_patching import findings
+
+    asked = {"replica": "planted", "resamples": 200, "draws": 5, "seed": 3}
+    done: list[str] = []
+
+    def noted(name: str, stage: object) -> object:
+        def run_stage(found: object) -> object:
+            if name == "knock_out" and len(done) < 10:
+                done.append("stopped")
+                raise KeyboardInterrupt
+            done.append(name)
+            return stage(found)  # type: ignore[operator]
+
+        return run_stage
+
+    stages = dict(findings.STAGES)
+    monkeypatch.setattr(findings, "STAGES", {name: noted(name, stage) for name, stage in stages.items()})
+    with pytest.raises(KeyboardInterrupt):
+        ask("path-patching", **asked, store=tmp_path / "store")
+    before = done[:-1]
+    assert before == ["components", "heads", "mlps", "ranks", "edges"]
+    done.extend([""] * 10)
+    resumed = ask("path-patching", **asked, store=tmp_path / "store")
+    assert not set(before) & set(done[len(before) :])
+    monkeypatch.undo()
+    whole = ask("path-patching", **asked, store=tmp_path / "other")
+    assert resumed.without_run() == whole.without_run()
+
+
+def test_what_would_be_trained_stands_in_a_table(answer: Answer) -> None:
+    mask = answer.tables["mask"].frame
+    chosen = answer.tables["components"].frame.filter(pl.col("effect") < 0)
+    heads = chosen.filter(pl.col("kind") == "head").height
+    per_head = 3 * (64 * 16 + 16) + 16 * 64  # query, key and value with their biases, and output, whose bias is shared
+    of_heads = mask.filter(pl.col("parameter").str.contains("attn"))
+    assert of_heads["trained"].sum() == heads * per_head

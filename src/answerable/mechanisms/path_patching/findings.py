@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -225,3 +225,66 @@ class Findings:
         least = np.sort(size[verified])[::-1][: self.method.top][-1]
         missed = int(sum(size[i] > least for i in drawn))
         return [len(drawn), missed, clopper_pearson_interval(missed, len(drawn)).high]
+
+    def mask(self) -> list[dict[str, Any]]:
+        """The parameters of the largest parts that carry the behaviour; empty for weights that cannot be trained."""
+        from answerable.mechanisms.path_patching.targets import targeted_mask
+
+        carrying = [node for node in self.effects.largest() if self.effects.of(node) < 0]
+        return targeted_mask(self.trace.lm, carrying).table().rows(named=True) if carrying else []
+
+    def told(self) -> dict[str, Any]:
+        """What the words of the answer need besides the tables."""
+        effects, trace = self.effects, self.trace
+        return {
+            "right": [list(trace.right_positive), list(trace.right_negative)],
+            "pairs": len(trace),
+            "units": len(set(trace.units)),
+            "dropped": dict(trace.dropped),
+            "notes": list(trace.notes),
+            "behaviour": trace.behaviour,
+            "worth": float(effects.scale.mean()),
+            "unit": effects.unit,
+            "metric": effects.method.readout(trace).metric,
+            "interval": effects.tested.method,
+            "threshold": effects.method.threshold,
+            "rank": effects.method.rank,
+            "path": "receivers" if effects.method.receivers else effects.method.path,
+            "first": [_shown(trace.pairs[0].positive), _shown(trace.pairs[0].negative)],
+        }
+
+
+def _shown(prompt: Any) -> str:
+    return prompt if isinstance(prompt, str) else " ".join(map(str, prompt))
+
+
+def _drop(found: Findings) -> list[Any] | None:
+    drop = found.knock_out_drop()
+    return None if drop is None else [drop[0], *drop[1]]
+
+
+def _subspace(found: Findings) -> list[Any] | None:
+    share = found.subspace_share()
+    return None if share is None else list(share)
+
+
+def _screened(found: Findings) -> list[Any] | None:
+    agreement = found.screen_agreement()
+    return None if agreement is None else [agreement.value, agreement.method]
+
+
+# Each is kept once it is done, so that a run that is killed goes on behind the last one.
+STAGES: dict[str, Callable[[Findings], Any]] = {
+    "components": Findings.components,
+    "heads": Findings.heads,
+    "mlps": Findings.mlps,
+    "ranks": Findings.ranks,
+    "edges": Findings.edges,
+    "knock_out": Findings.knock_out_rows,
+    "drop": _drop,
+    "subspace": _subspace,
+    "screened": _screened,
+    "missed": Findings.missed,
+    "mask": Findings.mask,
+    "told": Findings.told,
+}

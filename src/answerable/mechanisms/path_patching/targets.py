@@ -122,7 +122,7 @@ def targeted_mask(
     ------
     BadInput : more parts than there are, weights that are quantised, or parts that the model does not have
     """
-    lm = model if isinstance(model, LanguageModel) else load(model)
+    lm = _trainable(model)
     if not 0 <= group_share <= 1:
         raise BadInput(f"it is {group_share}", where="group_share", mend="choose from 0 to 1")
     nodes = _ranked(effects, top_heads, top_mlps) if isinstance(effects, Effects) else tuple(effects)
@@ -141,6 +141,13 @@ def targeted_mask(
         if Node("mlp", layer) in nodes:
             _mark_feed_forward(lm, layer, made, names)
     return made
+
+
+def _trainable(model: Any) -> LanguageModel:
+    """A loaded model, also one that is in training mode."""
+    if isinstance(model, LanguageModel) or not getattr(model, "training", False):
+        return model if isinstance(model, LanguageModel) else load(model)
+    return LanguageModel(model, None, f"<{type(model).__name__}>", None)
 
 
 def random_nodes(lm: LanguageModel, like: Sequence[Node], seed: int = 0) -> list[Node]:
