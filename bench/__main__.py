@@ -1,4 +1,6 @@
-"""``python -m bench NAME [--quick] [--json FILE]``: race a question's solver against its peers; NAME may be ``all``.
+"""``python -m bench NAME [--quick] [--only WORDS] [--json FILE]``: race a question's solver against its peers.
+
+NAME may be ``all``.
 
 Exits with 1 if the results of a race differ, with 2 if it could not be run.
 """
@@ -28,6 +30,8 @@ def main() -> int:
         races = importlib.import_module(f"bench.{name.replace('-', '_')}").races(quick=arguments.quick)
         rows = []
         for race in races:
+            if arguments.only not in f"{race.work}, {race.peer}":
+                continue
             print(f"{name}: {race.work}, {race.peer}", file=sys.stderr, flush=True)
             rows.append(racing.run(race, quick=arguments.quick))
         failed += [failure for row in rows for failure in racing.failures(row)]
@@ -44,6 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Race solvers against their peers.")
     parser.add_argument("name", choices=[*_questions(), "all"], help="the question")
     parser.add_argument("--quick", action="store_true", help="smaller samples and fewer pairs")
+    parser.add_argument("--only", default="", metavar="WORDS", help="only races that are called so in part")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     return parser.parse_args()
 
