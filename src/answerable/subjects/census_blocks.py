@@ -33,6 +33,7 @@ class Blocks(NamedTuple):
     population : (n,) people
     latitude, longitude : (n,) degrees, of a block's middle
     shapes : its polygon, or None where the file has points
+    bounds : (n, 4) west, south, east and north of each polygon, or None
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class Blocks(NamedTuple):
     latitude: Floats
     longitude: Floats
     shapes: tuple[Feature, ...] | None
+    bounds: Floats | None = None
 
 
 def read_blocks(subject: Any) -> Blocks:
@@ -63,7 +65,8 @@ def read_blocks(subject: Any) -> Blocks:
         middles = np.array([centroid(shape) for shape in shapes])
         found = [_number(_first(row, POPULATION), where, k) for k, row in enumerate(rows, 1)]
         names = tuple(str(_first(row, NAME) or k) for k, row in enumerate(rows, 1))
-        return Blocks(names, np.array(found), middles[:, 0], middles[:, 1], shapes)
+        bounds = np.array([_bounds(shape) for shape in shapes])
+        return _at_least_none(Blocks(names, np.array(found), middles[:, 0], middles[:, 1], shapes, bounds), where)
     frame = read_table(subject)
     chosen = {}
     for kinds in (POPULATION, LATITUDE, LONGITUDE):
@@ -73,9 +76,7 @@ def read_blocks(subject: Any) -> Blocks:
         chosen[kinds] = np.array([_number(value, where, k) for k, value in enumerate(frame[column], 1)])
     name = next((name for name in NAME if name in frame.columns), None)
     names = tuple(map(str, frame[name])) if name else tuple(str(k + 1) for k in range(frame.height))
-    if (chosen[POPULATION] < 0).any():
-        raise BadInput("a population is below 0", where=where, mend="give a number of people")
-    return Blocks(names, chosen[POPULATION], chosen[LATITUDE], chosen[LONGITUDE], None)
+    return _at_least_none(Blocks(names, chosen[POPULATION], chosen[LATITUDE], chosen[LONGITUDE], None), where)
 
 
 def population_at(blocks: Blocks, latitude: float, longitude: float, *, radius: float = 0.0) -> float | None:
@@ -90,18 +91,34 @@ def population_at(blocks: Blocks, latitude: float, longitude: float, *, radius: 
     -------
     a number of people, or None where no block is there
     """
-    if blocks.shapes is None and not radius:
-        return float(blocks.population[_metres(blocks.latitude, blocks.longitude, latitude, longitude).argmin()])
-    inside = np.array(
-        [blocks.shapes is not None and contains(shape, latitude, longitude) for shape in blocks.shapes or ()], bool
-    )
-    if not radius:
-        return float(blocks.population[inside][0]) if inside.any() else None
-    near = _metres(blocks.latitude, blocks.longitude, latitude, longitude) <= radius
-    if blocks.shapes is not None:
-        for k, shape in enumerate(blocks.shapes):
-            near[k] |= inside[k] or _outline_within(shape, latitude, longitude, radius)
-    return float(blocks.population[near].sum()) if near.any() else None
+    if blocks.shapes is None or blocks.bounds is None:
+        apart = _metres(blocks.latitude, blocks.longitude, latitude, longitude)
+        near = apart <= radius if radius else np.arange(len(apart)) == apart.argmin()
+        return float(blocks.population[near].sum()) if near.any() else None
+    # only blocks whose bounds come near enough can hold the point or meet the circle
+    margin = radius / METRES_PER_DEGREE * np.array([1 / max(np.cos(np.radians(latitude)), 1e-6), 1.0])
+    place = np.array([longitude, latitude])
+    close = ((blocks.bounds[:, :2] - margin <= place) & (place <= blocks.bounds[:, 2:] + margin)).all(axis=1)
+    for k in np.flatnonzero(close):
+        shape = blocks.shapes[k]
+        close[k] = contains(shape, latitude, longitude) or _outline_within(shape, latitude, longitude, radius)
+        if close[k] and not radius:
+            return float(blocks.population[k])
+    return float(blocks.population[close].sum()) if close.any() else None
+
+
+def _bounds(shape: Feature) -> Floats:
+    points = np.concatenate(shape.parts)
+    return np.concatenate([points.min(axis=0), points.max(axis=0)])
+
+
+def _at_least_none(blocks: Blocks, where: str) -> Blocks:
+    """The blocks, if each has a population of at least 0."""
+    bad = np.flatnonzero(blocks.population < 0)
+    if len(bad):
+        told = f"{blocks.population[bad[0]]:g} people live there"
+        raise BadInput(told, where=f"{where}, block {blocks.names[bad[0]]}", mend="give a number of at least 0")
+    return blocks
 
 
 def _outline_within(shape: Feature, latitude: float, longitude: float, radius: float) -> bool:

@@ -272,10 +272,10 @@ def _from_game(text: str, where: str) -> Matrices:
 
 
 def _count(word: Any, where: str) -> int:
-    try:
-        return int(str(word))
-    except ValueError:
-        raise BadInput(f"{str(word)[:40]!r} is no number of actions", where=where, mend="give whole numbers") from None
+    text = str(word)
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise BadInput(f"{text[:40]!r} is no number of actions", where=where, mend="give whole numbers")
+    return int(text)
 
 
 def _payoff(word: str, where: str) -> float:
