@@ -82,7 +82,10 @@ def test_a_cleaned_table_and_a_dataframe_are_tracks_too() -> None:
 @pytest.mark.parametrize(
     "content, line",
     [
-        ("a,b\n1,2\n", "there is no column 'individual-local-identifier'; export from Movebank, or name it 'animal_id'"),
+        (
+            "a,b\n1,2\n",
+            "there is no column 'individual-local-identifier'; export from Movebank, or name it 'animal_id'",
+        ),
         ("animal_id,lat,long,timestamp\nx,1,2,t\nx,91,2,t\n", "column lat, row 2: '91' is no place"),
         ("animal_id,lat,long,timestamp\nx,1,2,t\nx,1,east,t\n", "column long, row 2: 'east' is no place"),
         ("animal_id,lat,long,timestamp\nx,,,t\n", "no row has an animal and a place"),

@@ -95,9 +95,7 @@ def test_names_of_actions_travel_in_npz(tmp_path: Path) -> None:
 
 def test_gamut_files_from_zero_and_from_one(tmp_path: Path) -> None:
     for first in (0, 1):
-        lines = [
-            f"[{i + first} {j + first}] :\t[{OWN[i, j]} {2 * OWN[i, j]}]" for i in range(2) for j in range(3)
-        ]
+        lines = [f"[{i + first} {j + first}] :\t[{OWN[i, j]} {2 * OWN[i, j]}]" for i in range(2) for j in range(3)]
         found = read_matrix_game(saved(tmp_path, "# Generated\n" + "\n".join(lines) + "\n", "g.game"))
         np.testing.assert_array_equal(found.defender, OWN)
         np.testing.assert_array_equal(found.attacker, 2 * OWN)
