@@ -42,6 +42,7 @@ class Race:
     target_ratio: float | None = None
     target_s: float | None = None
     compared: bool = True  # false for ours against ours at another size
+    pairs: int = PAIRS  # of runs that are timed; fewer where a peer takes a minute
     quoted_s: float | None = None  # a published figure, where the code can be neither installed nor copied
 
 
@@ -78,7 +79,8 @@ def run(race: Race, *, quick: bool) -> dict[str, Any]:
         if not row["agree"]:
             return row
     pairs = [
-        (_seconds(race.theirs) / race.their_share, _seconds(race.ours)) for _ in range(QUICK_PAIRS if quick else PAIRS)
+        (_seconds(race.theirs) / race.their_share, _seconds(race.ours))
+        for _ in range(min(QUICK_PAIRS, race.pairs) if quick else race.pairs)
     ]
     ratios = [theirs / ours for theirs, ours in pairs]
     row["peer_s"], row["ours_s"] = (statistics.median(times) for times in zip(*pairs, strict=True))

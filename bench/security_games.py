@@ -37,7 +37,7 @@ BOX = (2.0530, 2.2837, 15.8790, 16.2038)
 HOMES = [(2.0532, 16.0857), (2.2037, 16.1871), (2.2000, 15.9800)]
 TOWN = (40.7100, 40.7215, -74.0100, -73.9935)
 STATIONS = [(40.7123, -74.0018)]
-GFLOPS = 25e9  # multiply-adds a second of one core here, for the floors of dense algebra
+GFLOPS = 50e9  # multiply-adds a second of one core here, for the floors of dense algebra
 
 
 def races(*, quick: bool) -> list[Race]:
@@ -132,7 +132,7 @@ def zero_sum(quick: bool, bandwidth: float) -> Iterator[Race]:
     """Uniform entries: the value, with both strategies, from one thread each."""
     n = 300 if quick else 1000
     U = np.random.default_rng(0).random((n, n))
-    work = 16 * (n**3 / 2 + n**3 / 6)
+    work = 14 * (n**3 / 2 + n**3 / 6)  # iterations; half a product and a factor each
 
     def ours(matrix: np.ndarray) -> Callable[[], np.ndarray]:
         def call() -> np.ndarray:
@@ -151,12 +151,12 @@ def zero_sum(quick: bool, bandwidth: float) -> Iterator[Race]:
     yield Race(
         work=f"uniform {n} x {n}, value to 1e-10", peer="HiGHS interior point", package="scipy", ours=ours(U),
         theirs=lambda: by_linprog(U, "highs-ipm"), tolerance=1e-6, why="its interior point stops earlier",
-        floor_s=work / GFLOPS, target_ratio=None if quick else 10,
+        floor_s=work / GFLOPS, target_ratio=None if quick else 10, pairs=3,
     )  # fmt: skip
     yield Race(
         work=f"uniform {n} x {n}, value to 1e-10", peer="nashpy", package="nashpy", ours=ours(U),
         theirs=lambda: by_nashpy(U), tolerance=1e-7, why="solves one programme for each player",
-        floor_s=work / GFLOPS, target_ratio=None if quick else 25,
+        floor_s=work / GFLOPS, target_ratio=None if quick else 25, pairs=2,
     )  # fmt: skip
     tall = np.random.default_rng(1).random((9075, 11))
     yield Race(

@@ -98,7 +98,8 @@ def population_at(blocks: Blocks, latitude: float, longitude: float, *, radius: 
     # only blocks whose bounds come near enough can hold the point or meet the circle
     margin = radius / METRES_PER_DEGREE * np.array([1 / max(np.cos(np.radians(latitude)), 1e-6), 1.0])
     place = np.array([longitude, latitude])
-    close = ((blocks.bounds[:, :2] - margin <= place) & (place <= blocks.bounds[:, 2:] + margin)).all(axis=1)
+    inside = (blocks.bounds[:, :2] - margin <= place) & (place <= blocks.bounds[:, 2:] + margin)
+    close: npt.NDArray[np.bool_] = np.logical_and(inside[:, 0], inside[:, 1])
     for k in np.flatnonzero(close):
         shape = blocks.shapes[k]
         close[k] = contains(shape, latitude, longitude) or _outline_within(shape, latitude, longitude, radius)
