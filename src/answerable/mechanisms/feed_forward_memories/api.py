@@ -183,6 +183,7 @@ class FFMemories:
             dropped=sum(one.skip for one in cut),
             read_tokens=self.source.token_texts,
             word_weights=self.source.words,
+            read_again=lambda layer, numbers: self._activations(layer, cut, numbers, batch_tokens),
             ks=usable,
             explained={layer: found.values for layer, found in sums.items()},
             explained_tokens=sums[self.layers[0]].tokens,
@@ -271,6 +272,24 @@ class FFMemories:
         return absorption_scores(
             [(one, whole, np.concatenate(found)) for one, found in zip(sets, encoded)], letters, seeds=seeds, rng=rng
         )
+
+    def _activations(
+        self, layer: int, cut: Sequence[Window], numbers: Sequence[int], batch_tokens: int
+    ) -> dict[int, Floats]:
+        """Activations (tokens, m) of a few windows by their number, NaN at tokens that do not count."""
+        few = [cut[number] for number in numbers]
+        found: dict[int, Floats] = {}
+        for group in batches(few, batch_tokens):
+
+            def visit(batch: Batch, first: int = group.start) -> None:
+                for row in np.unique(batch.window):
+                    mine = batch.window == row
+                    whole = np.full((len(few[first + row].ids), batch.activations.shape[1]), np.nan, np.float32)
+                    whole[batch.position[mine]] = batch.activations[mine]
+                    found[numbers[first + row]] = whole
+
+            self.source.run(few[group], visit, [layer])
+        return found
 
     def centre(self, layer: int, windows: Sequence[Window], *, batch_tokens: int = BATCH_TOKENS) -> Floats:
         """(d,) mean output of a layer over the tokens that count."""

@@ -42,12 +42,14 @@ class Context(NamedTuple):
     tokens : the tokens around it as they read
     at : which of them it is at
     text : number of the text, from 0
+    values : the memory's activation at each of these tokens; empty where the text was not read again for it
     """
 
     value: float
     tokens: list[str]
     at: int
     text: int
+    values: list[float]
 
 
 class Card(NamedTuple):
@@ -82,6 +84,7 @@ class Catalogue:
     places : (tokens, 2) window and position of each token that was counted
     dropped : tokens that were left out: those that begin every text, and padding
     read_tokens : ids to what a reader sees
+    read_again : from a layer and numbers of windows to the activations (tokens, m) of each, anew; these are not kept
     word_weights : by layer the values, with the output layer and the gain of the final norm; None where no words
         are written
     ks, explained : the k of the k-term reconstructions, and by layer their explained variance
@@ -97,6 +100,7 @@ class Catalogue:
     dropped: int
     read_tokens: Callable[[Sequence[int]], list[str]]
     word_weights: Callable[[int], tuple[Floats, Floats, Floats | None] | None] = field(repr=False)
+    read_again: Callable[[int, Sequence[int]], dict[int, Floats]] = field(repr=False)
     ks: Sequence[int] = ()
     explained: Mapping[int, Floats] = field(default_factory=dict)
     explained_tokens: int = 0
@@ -143,15 +147,25 @@ class Catalogue:
             "either": float(counts.any(axis=0).mean()),
         }
 
-    def feature(self, layer: int, neuron: int, sign: str = "+", *, top: int = 10, around: int = 12) -> Card:
-        """One memory's card.
+    def feature(
+        self, layer: int, neuron: int, sign: str = "+", *, top: int = 10, around: int = 12, shaded: int = 3
+    ) -> Card:
+        """One memory's card; see :meth:`cards`."""
+        return self.cards(layer, [(neuron, sign)], top=top, around=around, shaded=shaded)[0]
+
+    def cards(
+        self, layer: int, sides: Sequence[tuple[int, str]], *, top: int = 10, around: int = 12, shaded: int = 3
+    ) -> list[Card]:
+        """Cards of memories of one layer.
 
         Parameters
         ----------
-        layer, neuron : from 0
-        sign : "+" or "-"
-        top : contexts and words
+        layer : from 0
+        sides : number of each memory, from 0, and "+" or "-"
+        top : contexts and words of each
         around : tokens shown before a place; half as many after it
+        shaded : how many of the first contexts have the activation at each of their tokens; their windows are read
+            once more, all in one pass
 
         Raises
         ------
@@ -160,17 +174,32 @@ class Catalogue:
         if layer not in self.counts:
             listed = f"from {self.layers[0]} to {self.layers[-1]}"
             raise BadInput(f"layer {layer} was not recorded", where="catalogue", mend=f"choose {listed}")
-        found = self.counts[layer]
-        m = found.counts.shape[1]
-        if not 0 <= neuron < m or sign not in SIDES:
-            raise BadInput(
-                f"there is no memory {neuron} with sign {sign!r}", where=f"layer {layer}", mend=f"0 to {m - 1}, + or -"
-            )
-        side = SIDES.index(sign)
+        m = self.counts[layer].counts.shape[1]
+        for neuron, sign in sides:
+            if not 0 <= neuron < m or sign not in SIDES:
+                raise BadInput(
+                    f"there is no memory {neuron} with sign {sign!r}",
+                    where=f"layer {layer}",
+                    mend=f"0 to {m - 1}, + or -",
+                )
+        places = [self._places(layer, neuron, sign, shaded) for neuron, sign in sides]
+        windows = sorted({int(self.places[place][0]) for few in places for place in few})
+        anew = self.read_again(layer, windows) if windows else {}
+        return [self._card(layer, neuron, sign, top, around, shaded, anew) for neuron, sign in sides]
+
+    def _places(self, layer: int, neuron: int, sign: str, count: int) -> list[int]:
+        found = self.counts[layer].top_places[SIDES.index(sign), neuron, :count]
+        return [int(place) for place in found if place >= 0]
+
+    def _card(
+        self, layer: int, neuron: int, sign: str, top: int, around: int, shaded: int, anew: Mapping[int, Floats]
+    ) -> Card:
+        found, side = self.counts[layer], SIDES.index(sign)
         contexts = [
-            self._context(int(place), float(value) * (1 - 2 * side), around)
-            for value, place in zip(found.top_values[side, neuron, :top], found.top_places[side, neuron, :top])
-            if place >= 0
+            self._context(place, float(value) * (1 - 2 * side), around, neuron, anew if rank < shaded else {})
+            for rank, (value, place) in enumerate(
+                zip(found.top_values[side, neuron], self._places(layer, neuron, sign, top))
+            )
         ]
         promoted, demoted = self.words(layer, [neuron], top=top)
         if side:  # a negative activation writes the other way
@@ -207,9 +236,10 @@ class Catalogue:
         window, position = self.places[place]
         return int(self.windows[window][position])
 
-    def _context(self, place: int, value: float, around: int) -> Context:
+    def _context(self, place: int, value: float, around: int, neuron: int, anew: Mapping[int, Floats]) -> Context:
         window, position = map(int, self.places[place])
         ids = self.windows[window]
         first, last = max(0, position - around), min(len(ids), position + around // 2 + 1)
         tokens = self.read_tokens([int(i) for i in ids[first:last]])
-        return Context(value, tokens, position - first, self.window_texts[window])
+        values = [float(a) for a in anew[window][first:last, neuron]] if window in anew else []
+        return Context(value, tokens, position - first, self.window_texts[window], values)

@@ -21,104 +21,115 @@ MOST_LAYER_ROWS = 64
 ROLES = {"ours": "exact", "baseline": "exact-baseline", "control": "exact-baseline"}
 
 
-def neuron_cards(contexts: pl.DataFrame, words: pl.DataFrame, width: int) -> alt.LayerChart:
-    """A card for each memory: what it promotes, and its strongest contexts with each one's token on a ground.
+def neuron_cards(shades: pl.DataFrame, words: pl.DataFrame, width: int) -> alt.LayerChart:
+    """A card for each memory: what it promotes, and its strongest contexts, every token on a ground by its activation.
 
     Parameters
     ----------
-    contexts : layer, neuron, sign, rank (from 1), activation, before, token, after
+    shades : layer, neuron, sign, rank (from 1), offset (0 the strongest token), token, activation
     words : layer, neuron, sign, promoted, demoted
     """
     chars = int((width - 20) / TEXT_PX)
-    heads, marks, rows = [], [], []
+    heads, notes, boxes = [], [], []
     y = 0
     for card in words.iter_rows(named=True):
-        same = {name: card[name] for name in ("layer", "neuron", "sign")}
-        heads.append(
-            {"x": 0, "y": y, "text": _cut(f"layer {card['layer']}, memory {card['neuron']}, {card['sign']}", chars)}
-        )
-        y += LINE
+        same = [card[name] for name in ("layer", "neuron", "sign")]
+        sign = card["sign"].replace("-", "\u2212")
+        heads.append({"x": 0, "y": y, "text": _cut(f"layer {same[0]}, memory {same[1]}, {sign}", chars)})
         promoted = card["promoted"] or "no output layer to write words to"
-        rows.append({"y": y, "x": 0, "text": _cut(f"promotes {promoted}", chars), "align": "left"})
-        y += LINE
-        mine = contexts.filter(
-            (contexts["layer"] == same["layer"])
-            & (contexts["neuron"] == same["neuron"])
-            & (contexts["sign"] == same["sign"])
-        )
-        for context in mine.head(3).iter_rows(named=True):
-            number = f"{context['activation']:+.1f}".replace("-", "\u2212")
-            token = shown_token(context["token"])
-            wide = TEXT_PX * len(token) + 8
-            middle = 0.58 * width
-            left_chars = int((middle - wide / 2 - 52) / TEXT_PX)
-            right_chars = int((width - middle - wide / 2 - 28) / TEXT_PX)
-            marks.append(
-                {
-                    "y": y - 10, "y2": y + 10, "x": middle - wide / 2, "x2": middle + wide / 2,
-                    "strength": abs(context["activation"]), "token": token, "middle": middle, "line": y,
-                }
-            )  # fmt: skip
-            before, after = _plain(context["before"]), _plain(context["after"])
-            rows.append({"y": y, "x": 0, "text": number, "align": "left"})
-            rows.append(
-                {
-                    "y": y,
-                    "x": middle - wide / 2 - 4,
-                    "text": before[-left_chars:] if left_chars > 0 else "",
-                    "align": "right",
-                }
-            )
-            rows.append({"y": y, "x": middle + wide / 2 + 4, "text": after[: max(0, right_chars)], "align": "left"})
+        notes.append({"x": 0, "y": y + LINE, "text": _cut(f"promotes {promoted}", chars)})
+        y += 2 * LINE
+        mine = [row for row in shades.iter_rows(named=True) if [row["layer"], row["neuron"], row["sign"]] == same]
+        peak = max((abs(row["activation"] or 0.0) for row in mine if row["offset"] == 0), default=1.0) or 1.0
+        for rank in sorted({row["rank"] for row in mine}):
+            line = [row for row in mine if row["rank"] == rank]
+            value = next(row["activation"] for row in line if row["offset"] == 0)
+            notes.append({"x": 0, "y": y, "text": f"{value:+.1f}".replace("-", "\u2212")})
+            boxes += _set_around(line, peak, y, width)
             y += LINE
         y += 8
     height = max(y, LINE)
     x_scale, y_scale = alt.Scale(domain=[0, width - 24], nice=False), alt.Scale(domain=[height, -12], nice=False)
 
-    def at(field: str, scale: alt.Scale, kind: Any = alt.X) -> Any:
-        return kind(f"{field}:Q", scale=scale, axis=None)
+    def layer(rows: list[dict[str, Any]], look: str, x: str = "x", align: Any = "left") -> alt.Chart:
+        return (
+            alt.Chart(alt.InlineData(values=rows))
+            .mark_text(style=style(look), align=align, baseline="middle")
+            .encode(
+                x=alt.X(f"{x}:Q", scale=x_scale, axis=None), y=alt.Y("y:Q", scale=y_scale, axis=None), text="text:N"
+            )
+        )
 
-    most = max([mark["strength"] for mark in marks], default=1.0) or 1.0
     grounds = (
-        alt.Chart(alt.InlineData(values=marks))
+        alt.Chart(alt.InlineData(values=boxes))
         .mark_rect()
         .encode(
-            x=at("x", x_scale), x2="x2:Q", y=at("y", y_scale, alt.Y), y2="y2:Q",
+            x=alt.X("x:Q", scale=x_scale, axis=None), x2="x2:Q",
+            y=alt.Y("top:Q", scale=y_scale, axis=None), y2="bottom:Q",
             color=alt.Color(
-                "strength:Q", title="|activation|", legend=None,
-                scale=alt.Scale(**steps("signed", [-2 * most, -most, 0.25 * most, 0.6 * most])),
+                "share:Q", title="activation / largest on the card", legend=None,
+                scale=alt.Scale(**steps("signed", [-0.6, -0.2, 0.2, 0.6])),
             ),
         )
     )  # fmt: skip
-    tokens = (
-        alt.Chart(alt.InlineData(values=marks))
-        .mark_text(style=style("label-strong"), baseline="middle")
-        .encode(x=at("middle", x_scale), y=at("line", y_scale, alt.Y), text="token:N")
-    )
-    titles = (
-        alt.Chart(alt.InlineData(values=heads))
-        .mark_text(style=style("label-ours"), align="left", baseline="middle")
-        .encode(x=at("x", x_scale), y=at("y", y_scale, alt.Y), text="text:N")
-    )
-    texts = [
-        alt.Chart(alt.InlineData(values=[row for row in rows if row["align"] == align]))
-        .mark_text(style=style("note"), align=align, baseline="middle")
-        .encode(x=at("x", x_scale), y=at("y", y_scale, alt.Y), text="text:N")
-        for align in ("left", "right")
-    ]
-    best = max(contexts.iter_rows(named=True), key=lambda row: abs(row["activation"]), default=None)
-    finding = (
-        f"The strongest activation is {abs(best['activation']):.1f}, of memory {best['neuron']} at "
-        f"\u201c{shown_token(best['token'])}\u201d"
-        if best
-        else "No memory is ever active"
-    )
+    strongest = [box for box in boxes if box["offset"] == 0]
+    finding = _strongest(shades)
     return _finished(
-        alt.layer(grounds, tokens, titles, *texts).properties(height=height),
+        alt.layer(
+            grounds,
+            layer([box for box in boxes if box["offset"]], "label", "middle", "center"),
+            layer(strongest, "label-strong", "middle", "center"),
+            layer(heads, "label-ours"),
+            layer(notes, "note"),
+        ).properties(height=height),
         width,
         finding,
-        "Number: activation at the token on a ground; the darker, the stronger. Promotes: tokens raised at the output.",
-        f"Cards of {words.height} memories with the tokens each promotes and its three strongest contexts. {finding}.",
+        "Number: activation at the token in bold. Grounds: blue above 0, amber below, darker from 20% and 60% of the "
+        "card's largest. Promotes: tokens raised at the output.",
+        f"Cards of {words.height} memories with the tokens each promotes and its three strongest contexts, tokens on "
+        f"grounds by activation. {finding}.",
+    )
+
+
+def _set_around(line: list[dict[str, Any]], peak: float, y: float, width: int) -> list[dict[str, Any]]:
+    """Boxes of a context's tokens around the strongest, as many as there is room for."""
+    by_offset = {row["offset"]: row for row in line}
+    middle, left_end, right_end = 0.58 * width, 56.0, width - 26.0
+    found = []
+
+    def box(row: dict[str, Any], x: float, x2: float) -> dict[str, Any]:
+        share = (row["activation"] or 0.0) / peak
+        return {
+            "x": x, "x2": x2, "middle": (x + x2) / 2, "y": y, "top": y - 10, "bottom": y + 10,
+            "share": min(max(share, -1.0), 1.0), "text": shown_token(row["token"]), "offset": row["offset"],
+        }  # fmt: skip
+
+    half = _box_width(by_offset[0]["token"]) / 2
+    found.append(box(by_offset[0], middle - half, middle + half))
+    for step, edge in ((-1, middle - half), (1, middle + half)):
+        offset = step
+        while offset in by_offset:
+            wide = _box_width(by_offset[offset]["token"])
+            near, far = edge + 2 * step, edge + (2 + wide) * step
+            if far < left_end or far > right_end:
+                break
+            found.append(box(by_offset[offset], min(near, far), max(near, far)))
+            offset, edge = offset + step, far
+    return found
+
+
+def _box_width(token: str) -> float:
+    return TEXT_PX * len(shown_token(token)) + 6
+
+
+def _strongest(shades: pl.DataFrame) -> str:
+    rows = [row for row in shades.iter_rows(named=True) if row["offset"] == 0]
+    if not rows:
+        return "No memory is ever active"
+    best = max(rows, key=lambda row: abs(row["activation"]))
+    return (
+        f"The strongest activation is {abs(best['activation']):.1f}, of memory {best['neuron']} at "
+        f"\u201c{shown_token(best['token'])}\u201d"
     )
 
 
@@ -175,7 +186,12 @@ def alignment_histogram(histogram: pl.DataFrame, width: int, *, first: str, seco
     """
     rows = list(histogram.iter_rows(named=True))
     most = max([row["share"] for row in rows] + [row["null_share"] for row in rows] + [0.01])
-    x = alt.X("low:Q", title="Largest cosine with any feature of the other", scale=alt.Scale(nice=False))
+    x = alt.X(
+        "low:Q",
+        title="Largest cosine with any feature of the other",
+        scale=alt.Scale(nice=False),
+        axis=alt.Axis(values=[edge / 10 for edge in range(-10, 11, 2)], format=".1f"),
+    )
     y = alt.Y("share:Q", title="Share [1]", scale=alt.Scale(domain=[0, most * 1.05], nice=False))
     bars = (
         alt.Chart(alt.InlineData(values=rows))
@@ -289,7 +305,9 @@ def score_dots(scores: pl.DataFrame, width: int) -> alt.LayerChart:
     )
 
 
-def layer_map(layers: pl.DataFrame, metrics: Sequence[tuple[str, str]], width: int, *, focus: int) -> alt.LayerChart:
+def layer_map(
+    layers: pl.DataFrame, metrics: Sequence[tuple[str, str]], width: int, *, focus: int, k: int
+) -> alt.LayerChart:
     """Layers by what was measured of them, each number on a ground.
 
     Parameters
@@ -297,6 +315,7 @@ def layer_map(layers: pl.DataFrame, metrics: Sequence[tuple[str, str]], width: i
     layers : layer, and one column of shares for each metric
     metrics : (column, title) to be shown
     focus : number of the layer that the answer looks at
+    k : activations kept for the first metric, explained variance
     """
     rows = list(layers.iter_rows(named=True))[:MOST_LAYER_ROWS]
     data: list[dict[str, Any]] = [
@@ -309,7 +328,9 @@ def layer_map(layers: pl.DataFrame, metrics: Sequence[tuple[str, str]], width: i
         for column, title in metrics
     ]  # fmt: skip
     titles = [title for _, title in metrics]
-    x = alt.X("metric:N", title="Measured", sort=titles, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=90))
+    x = alt.X(
+        "metric:N", title="Measured", sort=titles, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=width // 4)
+    )
     y = alt.Y("layer:N", title="Layer", sort=[str(row["layer"]) for row in rows])
     present = [cell for cell in data if cell["value"] is not None]
     edges = round_edges(0, 1, count=5)
@@ -321,17 +342,22 @@ def layer_map(layers: pl.DataFrame, metrics: Sequence[tuple[str, str]], width: i
     dark = [cell for cell in data if cell["value"] is not None and cell["value"] >= edges[2]]
     light = [cell for cell in data if cell["value"] is None or cell["value"] < edges[2]]
     numbers = alt.Chart(alt.InlineData(values=light)).mark_text(style=style("label")).encode(x=x, y=y, text="said:N")
-    halos = alt.Chart(alt.InlineData(values=dark)).mark_text(style=style("halo")).encode(x=x, y=y, text="said:N")
-    column, title = metrics[0]
+    on_dark = [
+        alt.Chart(alt.InlineData(values=dark)).mark_text(style=style(look)).encode(x=x, y=y, text="said:N")
+        for look in ("halo", "label")
+    ]
+    column = metrics[0][0]
     best = max((row for row in rows if row[column] is not None), key=lambda row: row[column], default=None)
     finding = (
-        f"{title.capitalize()} is largest in layer {best['layer']}: {best[column]:.2f}" if best else "Nothing varies"
+        f"The {k} largest activations explain most in layer {best['layer']}: {best[column]:.2f}"
+        if best
+        else "Nothing varies"
     )
     return _finished(
-        alt.layer(cells, numbers, halos).properties(height=alt.Step(20)),
+        alt.layer(cells, numbers, *on_dark).properties(height=alt.Step(20)),
         width,
         finding,
-        f"Darker is larger. Layer {focus} is the one whose memories are compared.",
+        f"Explained: share of the output's variance. Darker is larger. Layer {focus}'s memories are compared.",
         f"Map of {len(rows)} layers by {len(titles)} numbers. {finding}.",
     )
 

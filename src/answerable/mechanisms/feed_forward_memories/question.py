@@ -320,7 +320,8 @@ class FeedForwardMemories(Question):
         else:
             written = peaks.max(axis=0) * catalogue.lengths[layer]
             chosen = [int(j) for j in np.argsort(-written, kind="stable")[: self.cards]]
-        return [catalogue.feature(layer, j, "+" if peaks[0, j] >= peaks[1, j] else "-", top=self.top) for j in chosen]
+        sides = [(j, "+" if peaks[0, j] >= peaks[1, j] else "-") for j in chosen]
+        return catalogue.cards(layer, sides, top=self.top)
 
     def _tables(
         self,
@@ -367,6 +368,9 @@ class FeedForwardMemories(Question):
             ),
             "contexts": Table(
                 columns.context_rows(cards), columns.CONTEXTS, title="Strongest contexts of the memories on cards"
+            ),
+            "shades": Table(
+                columns.shade_rows(cards), columns.SHADES, title="Activations along the contexts that are drawn"
             ),
             "alignment": Table(
                 columns.aligned_rows(alignments), columns.ALIGNED, title="Counterparts among other features"
@@ -441,14 +445,14 @@ class FeedForwardMemories(Question):
         )  # fmt: skip
         shown = shown.head(self.cards) if self.neurons is None else shown
         drawn = {
-            "cards": Figure.drawn(figures.neuron_cards, frames["contexts"], shown),
+            "cards": Figure.drawn(figures.neuron_cards, frames["shades"], shown),
             "explained": Figure.drawn(figures.explained_curves, frames["explained"], layer),
         }
         wanted = pl.col("setting").is_in(SHOWN)
         few = frames["scores"].filter(wanted & ~pl.col("features").str.ends_with("normalised"))
         drawn["scores"] = Figure.drawn(figures.score_dots, few)
-        columns = [("explained", f"explained, k = {self.k}"), ("alive", "alive"), ("density", "above 0")]
-        drawn["layers"] = Figure.drawn(figures.layer_map, frames["layers"], columns, focus=layer)
+        columns = [("explained", "explained"), ("alive", "alive"), ("density", "above 0")]
+        drawn["layers"] = Figure.drawn(figures.layer_map, frames["layers"], columns, focus=layer, k=self.k)
         first, second, _ = alignments[-1]
         bins = frames["histogram"]
         name = first if len(alignments) == 1 else second

@@ -44,6 +44,15 @@ CONTEXTS = {
     "after": "tokens after it",
     "text": "number of the text, from 1",
 }
+SHADES = {
+    "layer": "number of the layer, from 0",
+    "neuron": "number of the memory in its layer, from 0",
+    "sign": "side of zero: + or -",
+    "rank": "1 for the context with the largest activation on that side",
+    "offset": "place of the token: 0 is where that activation is, -1 the token before it",
+    "token": "the token",
+    "activation": "the memory's activation at the token; missing at a token that begins every text",
+}
 WORDS = {
     "layer": "number of the layer, from 0",
     "neuron": "number of the memory in its layer, from 0",
@@ -205,6 +214,27 @@ def context_rows(cards: Sequence[Card]) -> pl.DataFrame:
     ]
     whole = ("layer", "neuron", "rank", "text")
     kinds = {name: pl.Int64 if name in whole else pl.String for name in CONTEXTS} | {"activation": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds)
+
+
+def shade_rows(cards: Sequence[Card]) -> pl.DataFrame:
+    """Every token of the contexts that are drawn, with the memory's activation there."""
+    rows = [
+        {
+            "layer": card.layer,
+            "neuron": card.neuron,
+            "sign": card.sign,
+            "rank": rank,
+            "offset": place - context.at,
+            "token": token,
+            "activation": known(value),
+        }
+        for card in cards
+        for rank, context in enumerate(card.contexts, 1)
+        for place, (token, value) in enumerate(zip(context.tokens, context.values))
+    ]
+    whole = ("layer", "neuron", "rank", "offset")
+    kinds = {name: pl.Int64 if name in whole else pl.String for name in SHADES} | {"activation": pl.Float64}
     return pl.DataFrame(rows, schema=kinds)
 
 
