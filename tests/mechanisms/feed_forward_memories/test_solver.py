@@ -91,6 +91,24 @@ def test_k_term_errors_are_those_of_each_reconstruction(seed: int) -> None:
         assert found[:, place] == pytest.approx((((a - kept) @ v) ** 2).sum(1), abs=1e-4)
 
 
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 40)), elements=st.floats(-9, 9, width=32)),
+    st.integers(0, 1000),
+)
+def test_k_term_errors_keep_the_first_of_equal_ones_and_any_k(table: np.ndarray, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = table.shape[1]
+    values, outputs = rng.standard_normal((m, 5)), rng.standard_normal((len(table), 5))
+    weights = rng.uniform(0.5, 2, m).astype(np.float32)
+    ks = sorted({1, (m + 1) // 2, m})
+    found = k_term_errors(table, values, outputs, ks, weights)
+    for row, a in enumerate(table):
+        order = np.argsort(-(np.abs(a) * weights), kind="stable")
+        for place, k in enumerate(ks):
+            rest = outputs[row] - a[order[:k]].astype(float) @ values[order[:k]]
+            assert found[row, place] == pytest.approx(rest @ rest, rel=1e-3, abs=1e-3)
+
+
 def test_more_terms_may_explain_less() -> None:
     a, v = np.array([[1.0, 0.9]], np.float32), np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
     assert k_term_errors(a, v, np.array([[1.0, 0.0]], np.float32), [1, 2])[0].tolist() == pytest.approx([0, 0.81])

@@ -12,7 +12,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "feature_sets": ["FeatureSet", "Weights", "memory_features", "normalised", "random_features"],
         "judging": ["Game", "lexical_judge", "make_game"],
         "probing": [
+            "Detector",
             "balanced_split",
+            "detectors",
             "ravel",
             "sparse_probing",
             "spurious_correlation_removal",

@@ -157,6 +157,29 @@ def score(games: Sequence[Game], answers: Sequence[Mapping[str, Any]]) -> dict[i
     return found
 
 
+def read_answers(text: str, by_set: Mapping[str, Sequence[Game]]) -> dict[str, dict[int, float]]:
+    """Accuracy by feature set and feature, from another judge's JSON Lines of ``{"features", "feature", "active"}``.
+
+    Raises
+    ------
+    BadInput : a line that is no JSON or names no set of these, or what :func:`score` refuses
+    """
+    lines: dict[str, list[Any]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            raise BadInput("no JSON", where=f"judge, line {number}", mend='{"features", "feature", "active"}') from None
+        name = entry.get("features") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or name not in by_set:
+            known = ", ".join(by_set)
+            raise BadInput(f"no feature set {str(name)[:40]!r}", where=f"judge, line {number}", mend=f"one of {known}")
+        lines.setdefault(name, []).append(entry)
+    return {name: score(by_set[name], entries) for name, entries in lines.items()}
+
+
 def _grams(text: str) -> list[str]:
     words = [word.lower() for word in _WORD.findall(text)]
     return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]

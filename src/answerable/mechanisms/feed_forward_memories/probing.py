@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from answerable.errors import BadInput
+from answerable.statistics import Interval, auroc_intervals, aurocs
 
 Array = npt.NDArray[np.floating[Any]]
 Bools = npt.NDArray[np.bool_]
@@ -114,6 +115,35 @@ def sparse_probing(features: Array, labels: Bools, split: Split, *, ks: Sequence
         for k in ks
     ]
     return SparseProbing(np.array(scores), order, len(test))
+
+
+class Detector(NamedTuple):
+    """One feature that tells a concept.
+
+    feature : its number
+    chosen : AUROC on the texts it was chosen on, below 0.5 where it is high without the concept
+    auroc : AUROC on the others, with its interval
+    """
+
+    feature: int
+    chosen: float
+    auroc: Interval
+
+
+def detectors(features: Array, labels: Bools, split: Split, *, most: int = 3) -> list[Detector]:
+    """The features whose AUROC for a concept is farthest from one half in training, judged on the other texts.
+
+    Parameters
+    ----------
+    features : (texts, m) mean activations
+    labels : (texts,) whether each has the concept
+    most : how many
+    """
+    train, test = split
+    chosen = aurocs(labels[train], features[train]).values
+    order = np.argsort(-np.abs(chosen - 0.5), kind="stable")[:most]
+    judged = auroc_intervals(labels[test], features[np.ix_(test, order)])
+    return [Detector(int(j), float(chosen[j]), interval) for j, interval in zip(order, judged)]
 
 
 def spurious_correlation_removal(

@@ -29,6 +29,8 @@ SHOWN = (  # settings of the scores that the picture shows
     "N = 20", "mean fraction",
 )  # fmt: skip
 
+MOST_GROUPS = 512  # of windows that explained variance is resampled by
+
 
 @dataclass(frozen=True, eq=False)
 class _Given:
@@ -245,14 +247,17 @@ class FeedForwardMemories(Question):
         from .reading import Reading
 
         memories, layer = given.memories, given.layer
-        numbered = [window._replace(text=number) for number, window in enumerate(given.windows)]  # rows to resample
+        # What is resampled: windows, or runs of them where there are many, so that a longer text takes no more memory.
+        groups = min(len(given.windows), MOST_GROUPS)
+        numbered = [
+            window._replace(text=number * groups // len(given.windows)) for number, window in enumerate(given.windows)
+        ]
         width = memories.weights(layer).values.shape[1]
         centre = None
         if self.definition == "legacy_token_mean":
             centre = memories.centre(layer, numbered)
         readings = [
-            Reading(one, len(numbered), width, definition=self.definition, centre=centre, keep_texts=False)
-            for one in sets
+            Reading(one, groups, width, definition=self.definition, centre=centre, keep_texts=False) for one in sets
         ]
 
         def also(batch: Any) -> None:
@@ -386,6 +391,12 @@ class FeedForwardMemories(Question):
             tables["counterparts"] = Table(
                 rows, columns.COUNTERPARTS, title="Learned features, those without counterpart first"
             )
+        if given.labelled is not None:
+            tables["detectors"] = Table(
+                columns.detector_rows(labelled_readings, given.labelled, run.rng),
+                columns.DETECTORS,
+                title="Features that tell each concept best, judged on other texts",
+            )
         games = self._games(labelled_readings, given, run)
         if games is not None:
             tables["games"] = games
@@ -393,8 +404,6 @@ class FeedForwardMemories(Question):
 
     def _games(self, readings: Sequence[Reading], given: _Given, run: Run) -> Table | None:
         """The games of the first seed, for another judge, with the answers of one where they were given."""
-        import polars as pl
-
         from . import judging
         from . import tables as columns
         from .scores import games_of
@@ -406,26 +415,8 @@ class FeedForwardMemories(Question):
         by_set = {
             reading.features.name: games_of(reading, given.labelled.texts, run.rng("games", 0)) for reading in readings
         }
-        answers = _answers(self.judge, by_set) if self.judge is not None else {}
-        rows = [
-            {
-                "features": name,
-                "feature": game.feature,
-                "game": judging.questions([game]).strip(),
-                "lexical": judging.accuracy(game, judging.lexical_judge(game)),
-                "judge": answers.get(name, {}).get(game.feature),
-            }
-            for name, games in by_set.items()
-            for game in games
-        ]
-        kinds = {
-            "features": pl.String,
-            "feature": pl.Int64,
-            "game": pl.String,
-            "lexical": pl.Float64,
-            "judge": pl.Float64,
-        }
-        return Table(pl.DataFrame(rows, schema=kinds), columns.GAMES, title="Games of auto-interpretation")
+        answers = judging.read_answers(self.judge, by_set) if self.judge is not None else {}
+        return Table(columns.game_rows(by_set, answers), columns.GAMES, title="Games of auto-interpretation")
 
     def _figures(
         self,
@@ -495,25 +486,3 @@ class FeedForwardMemories(Question):
         if self.of == "heads":
             limits.append("A head's memories are a choice of basis: any rotation within the head would do as well.")
         return limits
-
-
-def _answers(text: str, by_set: dict[str, Any]) -> dict[str, dict[int, float]]:
-    """Accuracy by feature set and feature, from JSON Lines of another judge."""
-    import json
-
-    from .judging import score
-
-    lines: dict[str, list[Any]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            raise BadInput("no JSON", where=f"judge, line {number}", mend='{"features", "feature", "active"}') from None
-        name = entry.get("features") if isinstance(entry, dict) else None
-        if name not in by_set:
-            known = ", ".join(by_set)
-            raise BadInput(f"no feature set {str(name)[:40]!r}", where=f"judge, line {number}", mend=f"one of {known}")
-        lines.setdefault(str(name), []).append(entry)
-    return {name: score(by_set[name], entries) for name, entries in lines.items()}

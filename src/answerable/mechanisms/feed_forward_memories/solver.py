@@ -27,6 +27,7 @@ Ints = npt.NDArray[np.integer[Any]]
 Definition = Literal["fvu", "legacy_token_mean", "uncentred"]
 Select = Literal["abs", "contribution"]
 
+_SIZE_CLASSES = 4096  # of a float32 by its first 12 bits
 _BLOCK = 64  # memories looked at together: only where one of them enters its list are they looked at one by one
 
 
@@ -211,12 +212,16 @@ def largest(activations: Floats, k: int, weights: Floats | None = None) -> npt.N
     BadInput : k is not from 1 to m
     """
     m = activations.shape[1]
-    if not 1 <= k <= m:
-        raise BadInput(f"k is {k}, there are {m} features", where="k", mend=f"choose from 1 to {m}")
+    _within(k, m)
     size = np.abs(activations) if weights is None else np.abs(activations) * weights
     chosen = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < m else np.broadcast_to(np.arange(m), size.shape)
     order = np.argsort(-np.take_along_axis(size, chosen, axis=1), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, axis=1).astype(np.int64)
+
+
+def _within(k: int, m: int) -> None:
+    if not 1 <= k <= m:
+        raise BadInput(f"k is {k}, there are {m} features", where="k", mend=f"choose from 1 to {m}")
 
 
 def k_term_errors(
@@ -236,11 +241,13 @@ def k_term_errors(
     -------
     (tokens, len(ks))
     """
-    order = largest(activations, max(ks), weights)
+    m = activations.shape[1]
+    for k in ks:
+        _within(k, m)
     errors = np.empty((len(activations), len(ks)))
     _k_term_errors(
-        np.take_along_axis(activations, order, axis=1).astype(np.float32),
-        order,
+        np.ascontiguousarray(activations, np.float32),
+        np.ones(m, np.float32) if weights is None else np.asarray(weights, np.float32),
         np.ascontiguousarray(values, np.float32),
         np.ascontiguousarray(outputs, np.float32),
         np.asarray(ks, np.int64),
@@ -250,23 +257,103 @@ def k_term_errors(
 
 
 @kernel
-def _k_term_errors(coefficients, order, values, outputs, ks, errors):  # type: ignore[no-untyped-def]
+def _k_term_errors(activations, weights, values, outputs, ks, errors):  # type: ignore[no-untyped-def]
+    """Token by token; what is left of an output stays in the nearest cache while values are taken off, four at once."""
+    n_tokens, m = activations.shape
     width = outputs.shape[1]
     rest = np.empty(width, np.float32)
-    for token in range(len(outputs)):
-        rest[:] = outputs[token]
+    sizes = np.empty(m, np.float32)
+    order, few = np.empty(m, np.int64), np.empty(m + 1, np.int64)
+    bins = np.empty(_SIZE_CLASSES, np.int64)
+    floor = np.uint32(0)
+    for token in range(n_tokens):
+        row = activations[token]
+        for j in range(m):
+            sizes[j] = abs(row[j]) * weights[j]
+        floor = _rank_largest(sizes, ks[-1], floor, order, few, bins)
+        for i in range(width):
+            rest[i] = outputs[token, i]
         done = 0
         for place in range(len(ks)):
-            while done < ks[place]:
-                a = coefficients[token, done]
-                value = values[order[token, done]]
+            while done + 4 <= ks[place]:
+                first, second, third, fourth = order[done], order[done + 1], order[done + 2], order[done + 3]
+                a, b, c, d = row[first], row[second], row[third], row[fourth]
+                v, w, x, y = values[first], values[second], values[third], values[fourth]
                 for i in range(width):
-                    rest[i] -= a * value[i]
+                    rest[i] -= (a * v[i] + b * w[i]) + (c * x[i] + d * y[i])
+                done += 4
+            while done < ks[place]:
+                a, v = row[order[done]], values[order[done]]
+                for i in range(width):
+                    rest[i] -= a * v[i]
                 done += 1
-            total = 0.0
-            for i in range(width):
-                total += np.float64(rest[i]) * rest[i]
-            errors[token, place] = total
+            errors[token, place] = _square(rest)
+
+
+@kernel
+def _square(vector):  # type: ignore[no-untyped-def]
+    """Sum of squares in float64, in four sums that do not wait for one another."""
+    a = b = c = d = 0.0
+    whole = len(vector) - len(vector) % 4
+    for i in range(0, whole, 4):
+        a += np.float64(vector[i]) * vector[i]
+        b += np.float64(vector[i + 1]) * vector[i + 1]
+        c += np.float64(vector[i + 2]) * vector[i + 2]
+        d += np.float64(vector[i + 3]) * vector[i + 3]
+    for i in range(whole, len(vector)):
+        a += np.float64(vector[i]) * vector[i]
+    return (a + b) + (c + d)
+
+
+@kernel
+def _rank_largest(sizes, most, guess, order, few, bins):  # type: ignore[no-untyped-def]
+    """Write the places of the ``most`` largest sizes into ``order``, the largest first, equal ones as they stand.
+
+    Sizes are not negative, so that they are ordered as their bits are. Bits above which a few more than enough lie are
+    found by halving, from a ``guess``: those of the last token, which are returned, are seldom far off. Each step
+    counts on whole vectors; the few that are left are sorted by exponent and three digits, and then by insertion.
+    """
+    bits = sizes.view(np.uint32)
+    m = len(sizes)
+    low, high, at = np.uint32(0), np.uint32(0xFFFFFFFF), guess
+    while True:
+        count = np.int32(0)
+        for j in range(m):
+            count += np.int32(bits[j] >= at)
+        if count < most:
+            high = at
+        else:
+            low = at
+            if count <= most + most // 4 + 4 or high - low <= 1:
+                break
+        at = low + (high - low) // np.uint32(2)
+    kept = 0
+    for j in range(m):
+        few[kept] = j
+        kept += bits[j] >= low
+    first, last = low >> np.uint32(20), low >> np.uint32(20)
+    for place in range(kept):
+        last = max(last, bits[few[place]] >> np.uint32(20))
+    span = np.int64(last - first)
+    bins[: span + 1] = 0
+    for place in range(kept):
+        bins[span - np.int64((bits[few[place]] >> np.uint32(20)) - first)] += 1
+    before = np.int64(0)
+    for i in range(span + 1):
+        here = bins[i]
+        bins[i] = before
+        before += here
+    for place in range(kept):
+        i = span - np.int64((bits[few[place]] >> np.uint32(20)) - first)
+        order[bins[i]] = few[place]
+        bins[i] += 1
+    for i in range(1, kept):
+        j, place = order[i], i
+        while place > 0 and bits[order[place - 1]] < bits[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
+    return low
 
 
 def contributions(activations: Floats, values: Floats, direction: Floats) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +10,16 @@ import polars as pl
 
 from .alignment import ALIGNED as CLOSE
 from .alignment import UNALIGNED
+from .judging import accuracy, lexical_judge, questions
+from .probing import balanced_split, detectors
+from .scores import concepts_of
 
 if TYPE_CHECKING:
     from .alignment import Alignment
     from .catalogue import Card, Catalogue
+    from .judging import Game
+    from .reading import Reading
+    from .scores import Labelled
 
 
 MOST_ROWS = 200_000  # of the catalogue in an answer; beyond, the layer that is compared alone
@@ -102,6 +108,15 @@ HISTOGRAM = {
     "high": "upper edge of the bin [1]",
     "share": "share of features whose largest cosine lies in it [1]",
     "null_share": "the same of random directions [1]",
+}
+DETECTORS = {
+    "concept": "value of the first attribute",
+    "features": "the feature set",
+    "feature": "number of the feature, from 0",
+    "chosen_auroc": "AUROC of its mean activation on the half of the texts that it was chosen on [1]",
+    "auroc": "AUROC on the other half [1]; below 0.5 where it is higher without the concept",
+    "low": "lower end of the 95 % interval of auroc",
+    "high": "upper end",
 }
 GAMES = {
     "features": "the feature set",
@@ -313,3 +328,46 @@ def counterpart_rows(name: str, found: Alignment) -> pl.DataFrame:
             "above_null": np.nan_to_num(found.other_cosine, nan=-1.0) > limit,
         }
     ).sort("cosine", nulls_last=True, maintain_order=True)
+
+
+def game_rows(by_set: Mapping[str, Sequence[Game]], answers: Mapping[str, Mapping[int, float]]) -> pl.DataFrame:
+    """One row for each game, with the accuracy of the lexical judge and of another where there is one."""
+    rows = [
+        {
+            "features": name,
+            "feature": game.feature,
+            "game": questions([game]).strip(),
+            "lexical": accuracy(game, lexical_judge(game)),
+            "judge": answers.get(name, {}).get(game.feature),
+        }
+        for name, games in by_set.items()
+        for game in games
+    ]
+    texts = ("features", "game")
+    kinds = {name: pl.String if name in texts else pl.Float64 for name in GAMES} | {"feature": pl.Int64}
+    return pl.DataFrame(rows, schema=kinds)
+
+
+def detector_rows(
+    readings: Sequence[Reading], labelled: Labelled, rng: Callable[..., np.random.Generator]
+) -> pl.DataFrame:
+    """For each concept and feature set, the features that tell it best by AUROC."""
+    rows = []
+    for concept, labels in concepts_of(labelled).items():
+        split = balanced_split(labels, rng("detectors", concept), share=0.5)
+        for reading in readings:
+            rows += [
+                {
+                    "concept": concept,
+                    "features": reading.features.name,
+                    "feature": one.feature,
+                    "chosen_auroc": one.chosen,
+                    "auroc": one.auroc.value,
+                    "low": one.auroc.low,
+                    "high": one.auroc.high,
+                }
+                for one in detectors(reading.means, labels, split)
+            ]
+    texts = ("concept", "features")
+    kinds = {name: pl.String if name in texts else pl.Float64 for name in DETECTORS} | {"feature": pl.Int64}
+    return pl.DataFrame(rows, schema=kinds)
