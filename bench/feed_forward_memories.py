@@ -25,7 +25,7 @@ KS = (1, 5, 10, 50, 200)
 def races(*, quick: bool) -> list[Race]:
     memories = FFMemories.from_model(MODEL)
     source = memories.source
-    n = 4 if quick else 8
+    n = 8 if quick else 16
     windows = source.cut(read_corpus("python:topics", label="").texts, window=192, most=n)
     ids = np.stack([window.ids for window in windows]).astype(np.int64)
     n_layers = len(memories.layers)
@@ -81,7 +81,7 @@ def _by_layer(memories: FFMemories, windows: list[object], layer: int) -> np.nda
         block = lm.model.layers[layer].mlp
         handle = block.register_forward_hook(lambda module, args, out, kept=batches: kept.append((args[0], out)))
         with torch.no_grad():
-            lm.model(input_ids=ids)
+            lm.model.model(input_ids=ids)
         handle.remove()
         read, written = (part.flatten(0, 1).numpy() for part in batches[0])
         passes.append((features.encode(read), written))

@@ -28,7 +28,6 @@ Definition = Literal["fvu", "legacy_token_mean", "uncentred"]
 Select = Literal["abs", "contribution"]
 
 _SIZE_CLASSES = 4096  # of a float32 by its first 12 bits
-_BLOCK = 64  # memories looked at together: only where one of them enters its list are they looked at one by one
 
 
 class MemoryCounts:
@@ -81,7 +80,7 @@ class MemoryCounts:
 
 @kernel
 def _count(table, rows, first, counts, sums, top_values, top_places):  # type: ignore[no-untyped-def]
-    """One batch; the loop over memories has no branch, so that it runs on whole vectors."""
+    """One batch; the first loop over memories has no branch, so that it runs on whole vectors."""
     n_memories, top = table.shape[1], top_values.shape[2]
     positive = np.zeros(n_memories, np.int32)
     negative = np.zeros(n_memories, np.int32)
@@ -91,24 +90,19 @@ def _count(table, rows, first, counts, sums, top_values, top_places):  # type: i
     lower = -top_values[1, :, top - 1]
     for number in range(len(rows)):
         row = table[rows[number]]
-        for start in range(0, n_memories, _BLOCK):
-            stop = min(start + _BLOCK, n_memories)
-            enters = np.int32(0)
-            for j in range(start, stop):
-                a = row[j]
-                positive[j] += a > 0
-                negative[j] += a < 0
-                above[j] += max(a, np.float32(0))
-                below[j] += min(a, np.float32(0))
-                enters |= np.int32(a > upper[j]) | np.int32(a < lower[j])
-            if enters:
-                for j in range(start, stop):
-                    if row[j] > upper[j]:
-                        _enter(top_values[0, j], top_places[0, j], row[j], first + number)
-                        upper[j] = top_values[0, j, top - 1]
-                    elif row[j] < lower[j]:
-                        _enter(top_values[1, j], top_places[1, j], -row[j], first + number)
-                        lower[j] = -top_values[1, j, top - 1]
+        for j in range(n_memories):
+            a = row[j]
+            positive[j] += a > 0
+            negative[j] += a < 0
+            above[j] += max(a, np.float32(0))
+            below[j] += min(a, np.float32(0))
+        for j in range(n_memories):  # apart from the sums, which run on whole vectors
+            if row[j] > upper[j]:
+                _enter(top_values, top_places, 0, j, row[j], first + number)
+                upper[j] = top_values[0, j, top - 1]
+            elif row[j] < lower[j]:
+                _enter(top_values, top_places, 1, j, -row[j], first + number)
+                lower[j] = -top_values[1, j, top - 1]
         if number % 1024 == 1023 or number == len(rows) - 1:
             for j in range(n_memories):
                 counts[0, j] += positive[j]
@@ -122,15 +116,15 @@ def _count(table, rows, first, counts, sums, top_values, top_places):  # type: i
 
 
 @kernel
-def _enter(values, places, value, place):  # type: ignore[no-untyped-def]
+def _enter(values, places, side, j, value, place):  # type: ignore[no-untyped-def]
     """Put a value into its place in a falling list; what is last falls out. Equal ones keep their order."""
-    at = len(values) - 1
-    while at > 0 and values[at - 1] < value:
-        values[at] = values[at - 1]
-        places[at] = places[at - 1]
+    at = values.shape[2] - 1
+    while at > 0 and values[side, j, at - 1] < value:
+        values[side, j, at] = values[side, j, at - 1]
+        places[side, j, at] = places[side, j, at - 1]
         at -= 1
-    values[at] = value
-    places[at] = place
+    values[side, j, at] = value
+    places[side, j, at] = place
 
 
 class ErrorSums:
@@ -344,15 +338,15 @@ def _rank_largest(sizes, most, guess, order, few, bins):  # type: ignore[no-unty
         bins[i] = before
         before += here
     for place in range(kept):
-        i = span - np.int64((bits[few[place]] >> np.uint32(20)) - first)
-        order[bins[i]] = few[place]
-        bins[i] += 1
+        bin_here = span - np.int64((bits[few[place]] >> np.uint32(20)) - first)
+        order[bins[bin_here]] = few[place]
+        bins[bin_here] += 1
     for i in range(1, kept):
-        j, place = order[i], i
-        while place > 0 and bits[order[place - 1]] < bits[j]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = j
+        j, at_last = order[i], i
+        while at_last > 0 and bits[order[at_last - 1]] < bits[j]:
+            order[at_last] = order[at_last - 1]
+            at_last -= 1
+        order[at_last] = j
     return low
 
 
