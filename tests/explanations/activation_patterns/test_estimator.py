@@ -52,6 +52,31 @@ def test_learners_do_not_touch_each_other() -> None:
     assert np.array_equal(values, again.components(X))
 
 
+def test_steep_units_follow_a_narrow_step() -> None:
+    """What ExU units are for: the target jumps within a fiftieth of the feature's range."""
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 2))
+    inside = (X[:, 0] > 0.50) & (X[:, 0] < 0.55)
+    y = (rng.random(4000) < np.where(inside, 0.95, 0.05)).astype(int)
+    free = {"output_penalty": 0.0, "dropout": 0.0, "feature_dropout": 0.0}
+    steep = NAMEnsemble(2, activation="exu", first=256, hidden=(), epochs=30, batch=512, **free).fit(X, y)
+    centre = np.array([[0.525, 0.5], [0.45, 0.5], [0.6, 0.5]])
+    curve = steep.components(centre)[:, 0]
+    assert curve[0] - curve[1:].max() > 1  # log-odds; the truth is 5.9
+    assert np.ptp(steep.components(X)[:, 1]) < np.ptp(steep.components(X)[:, 0])
+
+
+def test_steep_units_of_one_feature_do_not_see_another() -> None:
+    X, y = two_gaussians(300, 0)
+    ensemble = NAMEnsemble(2, activation="exu", pairs=[(0, 1)], epochs=2).fit(X, y)
+    moved = X.copy()
+    moved[:, 1] += 0.5
+    change = np.abs(ensemble.components(moved) - ensemble.components(X)).max(axis=0)
+    assert change[0] == 0 and change[1] > 0 and change[2] > 0
+    with pytest.raises(BadInput, match="activation: it is 'tanh'; choose relu or exu"):
+        NAMEnsemble(activation="tanh").fit(X, y)
+
+
 def test_a_network_of_a_pair_solves_exclusive_or() -> None:
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], size=(2000, 2)) + 0.1 * rng.normal(size=(2000, 2))

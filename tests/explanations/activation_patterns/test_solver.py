@@ -20,7 +20,7 @@ from answerable.explanations.activation_patterns import (
     quadratic_terms,
     term_scores,
 )
-from answerable.explanations.activation_patterns.logistic import multivariate_refit, univariate_slopes
+from answerable.explanations.activation_patterns.logistic import _logistic, multivariate_refit, univariate_slopes
 from answerable.explanations.activation_patterns.solver import discriminability
 from answerable.explanations.activation_patterns.transport import least_transport
 from tests.oracles import activation_patterns as oracle
@@ -80,6 +80,17 @@ def test_a_used_term_that_goes_against_its_link_is_a_negative_suppressor() -> No
 def test_slopes_are_those_of_scikit_learn() -> None:
     z, y = noisy()
     assert univariate_slopes(z, y).slope == pytest.approx(oracle.slopes_by_sklearn(z, y), rel=1e-9, abs=1e-11)
+
+
+def test_probabilities_are_those_of_scipy_to_rounding() -> None:
+    linear = np.concatenate([np.linspace(-690, 690, 20_001), np.linspace(-3, 3, 10_001), [0.0, -0.0, 1e-300]])
+    out = np.empty_like(linear)
+    _logistic(linear, np.empty_like(linear), out)
+    assert np.max(np.abs(out / expit(linear) - 1)) < 5e-16 + np.finfo(float).eps
+    beyond = np.array([-1e9, -750.0, 750.0, 1e9])
+    ends = np.empty(4)
+    _logistic(beyond, np.empty(4), ends)
+    assert np.array_equal(ends > 0.5, [False, False, True, True]) and np.isfinite(ends).all()
 
 
 def test_threads_and_a_warm_start_change_nothing() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from answerable.statistics import Floats
 
 from .estimator import BadTable
 from .solver import Term
+
+Activation = Literal["relu", "exu"]
 
 LARGEST_BATCH = 4096  # rows evaluated at once
 NETS_AT_ONCE = 16  # trained together: what they hold of a batch stays in the processor's cache
@@ -34,6 +36,8 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
     n_learners : neural additive models, each with its own first weights, batches, dropout and best epoch
     hidden : widths of the hidden layers after the first
     first : width of the first layer
+    activation : of the first layer: ``relu``, or ``exu``, units ``clip((x - b) exp(w), 0, 1)`` that can jump within a
+        small step of the feature; later layers are always ReLU
     pairs : pairs of feature numbers that get a network of two inputs
     epochs : at most
     patience : epochs without a better validation loss after which a learner keeps its best weights
@@ -62,6 +66,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         hidden: Sequence[int] = (16, 16, 16),
         *,
         first: int = 16,
+        activation: Activation = "relu",
         pairs: Sequence[tuple[int, int]] = (),
         epochs: int = 100,
         patience: int = 50,
@@ -76,6 +81,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         self.n_learners = n_learners
         self.hidden = hidden
         self.first = first
+        self.activation = activation
         self.pairs = pairs
         self.epochs = epochs
         self.patience = patience
@@ -97,6 +103,8 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        if self.activation not in ("relu", "exu"):
+            raise BadTable(f"it is {self.activation!r}", where="activation", mend="choose relu or exu")
         self.classes_ = np.unique(y)
         if len(self.classes_) > 2:
             raise BadTable(
@@ -124,7 +132,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         at_once = max(64, LARGEST_BATCH // self.n_learners * 8)
         with torch.no_grad():
             found = [
-                _outputs(self._weights, self._inputs(rows[start : start + at_once]))
+                _outputs(self._weights, self._inputs(rows[start : start + at_once]), self._steep())
                 .view(self.n_learners, len(self.terms_), -1)
                 .mean(dim=0)
                 .T
@@ -144,6 +152,12 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
     def _inputs(self, rows: torch.Tensor) -> torch.Tensor:
         """(learners * terms, rows, 2) inputs of every network; the second is 0 for one feature."""
         return _gathered(rows.expand(self.n_learners, *rows.shape), self.terms_)
+
+    def _steep(self) -> torch.Tensor | None:
+        """(terms, 2, 1) which inputs a network of ExU units has; None for ReLU."""
+        if self.activation == "relu":
+            return None
+        return torch.tensor([[1.0, float(len(term) > 1)] for term in self.terms_]).unsqueeze(-1)
 
     def _train(self, rows: torch.Tensor, target: torch.Tensor, generator: torch.Generator) -> None:
         """Train the learners group by group; no learner knows of another, so groups change nothing but the speed."""
@@ -168,8 +182,8 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         generator: torch.Generator,
     ) -> list[torch.Tensor]:
         """The best weights of some learners, and their biases."""
-        n_nets = n_learners * len(self.terms_)
-        weights = _first_weights((2, self.first, *self.hidden, 1), n_nets, len(self.terms_), self.terms_, generator)
+        steep = self._steep()
+        weights = _first_weights((2, self.first, *self.hidden, 1), n_learners, self.terms_, self.activation, generator)
         share = target.mean().clamp(1e-4, 1 - 1e-4)
         bias = torch.full((n_learners, 1), float(torch.logit(share)), requires_grad=True)
         for weight in weights:
@@ -183,7 +197,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         for _epoch in range(self.epochs):
             self._one_epoch(rows, target, kept, parameters, adam, generator)
             with torch.no_grad():
-                linear = _outputs(weights, seen).view(n_learners, len(self.terms_), -1).sum(dim=1) + bias
+                linear = _outputs(weights, seen, steep).view(n_learners, len(self.terms_), -1).sum(dim=1) + bias
                 loss = torch.nn.functional.softplus(linear).mean(1) - (linear * target[watched]).mean(1)
                 better = loss < least
                 least, since = torch.where(better, loss, least), torch.where(better, 0, since + 1)
@@ -206,12 +220,13 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Every learner sees every row once, in an order of its own."""
         *weights, bias = parameters
+        steep = self._steep()
         n_learners = len(bias)
         shuffled = kept[torch.argsort(torch.rand(n_learners, len(kept), generator=generator), dim=1)]
         for start in range(0, len(kept), self.batch):
             drawn = shuffled[:, start : start + self.batch]
             inputs = _gathered(rows[drawn], self.terms_)
-            outputs = _outputs(weights, inputs, self.dropout, generator).view(n_learners, len(self.terms_), -1)
+            outputs = _outputs(weights, inputs, steep, self.dropout, generator).view(n_learners, len(self.terms_), -1)
             used = outputs
             if self.feature_dropout:
                 used = outputs * _kept(outputs.shape, self.feature_dropout, generator)
@@ -239,12 +254,23 @@ def _gathered(rows: torch.Tensor, terms: Sequence[Term]) -> torch.Tensor:
 
 
 def _outputs(
-    weights: list[torch.Tensor], inputs: torch.Tensor, dropout: float = 0.0, generator: torch.Generator | None = None
+    weights: list[torch.Tensor],
+    inputs: torch.Tensor,
+    steep: torch.Tensor | None,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """(networks, rows) outputs; weights alternate with biases, the last layer has none."""
+    """(networks, rows) outputs; weights alternate with biases, the last layer has none.
+
+    ``steep`` tells which inputs ExU units of the first layer have, (terms, 2, 1); None for ReLU.
+    """
     found = inputs
     for layer in range(0, len(weights) - 1, 2):
-        found = torch.relu(torch.baddbmm(weights[layer + 1], found, weights[layer]))
+        if layer == 0 and steep is not None:
+            rise = torch.exp(weights[0]) * steep.repeat(len(inputs) // len(steep), 1, 1)
+            found = torch.bmm(found - weights[1].transpose(1, 2), rise).clamp(0.0, 1.0)
+        else:
+            found = torch.relu(torch.baddbmm(weights[layer + 1], found, weights[layer]))
         if dropout:
             found = found * _kept(found.shape, dropout, generator)
     return torch.bmm(found, weights[-1]).squeeze(-1)
@@ -262,14 +288,20 @@ def _kept(shape: torch.Size, share: float, generator: torch.Generator | None) ->
 
 
 def _first_weights(
-    widths: tuple[int, ...], n_nets: int, n_terms: int, terms: Sequence[Term], generator: torch.Generator
+    widths: tuple[int, ...], n_learners: int, terms: Sequence[Term], activation: Activation, generator: torch.Generator
 ) -> list[torch.Tensor]:
     weights: list[torch.Tensor] = []
+    n_nets = n_learners * len(terms)
     for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):
-        drawn = torch.randn(n_nets, fan_in, fan_out, generator=generator) * (2 / fan_in) ** 0.5
+        drawn = torch.randn(n_nets, fan_in, fan_out, generator=generator)
+        if layer == 0 and activation == "exu":
+            # As Agarwal et al. begin: slopes about exp(4) and bends about 0, each cut off at two deviations.
+            bends = torch.randn(n_nets, fan_in, 1, generator=generator)
+            weights += [4.0 + 0.5 * drawn.clamp(-2.0, 2.0), 0.5 * bends.clamp(-2.0, 2.0)]
+            continue
+        drawn *= (2 / fan_in) ** 0.5
         if layer == 0:
-            singles = torch.tensor([len(term) == 1 for term in terms]).repeat(n_nets // n_terms)
-            drawn[singles, 1] = 0.0
+            drawn[torch.tensor([len(term) == 1 for term in terms]).repeat(n_learners), 1] = 0.0
         weights.append(drawn)
         if layer < len(widths) - 2:
             shift = torch.rand(n_nets, 1, fan_out, generator=generator) * 2 - 1 if layer == 0 else None
