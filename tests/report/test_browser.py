@@ -5,12 +5,14 @@ Drives the installed chromium; where there is none, these tests say so and are s
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from answerable.answer import Metric
+from answerable.dossier import Dossier, Result
 from answerable.report import fragment, write
 from tests.report import sample
 from tests.report.hostile import CORPUS
@@ -122,6 +124,16 @@ def test_a_phone_never_scrolls_sideways(opened: Any, report: Path, attacked: Pat
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.locator("figure .narrow svg").first.is_visible()
         assert not page.locator("figure .wide svg").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_a_long_unit_breaks_its_line_and_no_verdict(opened: Any, tmp_path: Path, width: int) -> None:
+    loss = Metric(0.518744, 0.518743, 0.518744, unit="share of the largest possible loss", kind="bounds", method="both")
+    answer = replace(sample.held(), metrics={"loss": loss})
+    asked = sample.asked(sample.Flow(text="When Mary"), answer, ("metrics.loss < 0.6", "The plan holds the loss down"))
+    page, _ = opened(write(Result(Dossier(title="t", asks=(asked.ask,)), [asked]), tmp_path / "r.html"), width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".exp .v").first.bounding_box()["height"] < 25
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

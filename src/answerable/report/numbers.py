@@ -155,16 +155,23 @@ def digest(hexadecimal: str) -> str:
 
 
 def column(numbers: Sequence[float | None]) -> list[str]:
-    """One column of a table: its numbers to one last place, three significant digits of a usual one of them.
+    """One column of a table: its numbers to one last place, three significant digits of a usual one of them, and two of
+    what lies between the smallest and the largest (latitudes of one town).
 
     A number that this place would turn into zero is written with two digits of its own.
     """
-    sizes = [abs(number) for number in numbers if number is not None and math.isfinite(number) and number]
-    usual = statistics.median_low(sizes) if sizes else 1.0
-    largest = max(sizes, default=1.0)
-    places = min(2 - math.floor(math.log10(usual)), MOST_DIGITS - 1 - math.floor(math.log10(largest)))
+    finite = [number for number in numbers if number is not None and math.isfinite(number)]
+    sizes = [abs(number) for number in finite if number]
+    usual, largest = (statistics.median_low(sizes), max(sizes)) if sizes else (1.0, 1.0)
+    spread = float(max(finite) - min(finite)) if finite else 0.0
+    places = max(2 - _order(usual), 1 - _order(spread) if 0 < spread < math.inf else 0)
+    places = min(places, MOST_DIGITS - 1 - _order(largest))
     places = max(0, min(places, _longest_fraction(sizes)))
     return [_cell(number, places) for number in numbers]
+
+
+def _order(size: float) -> int:
+    return math.floor(math.log10(size))
 
 
 def _cell(number: float | None, places: int) -> str:
