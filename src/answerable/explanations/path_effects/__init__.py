@@ -1,0 +1,12 @@
+"""Through which path does a sensitive attribute move a decision?"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "api": ["PathEffects", "PathSpecificEffects"],
+        "boosting": ["BoostedTrees"],
+        "solver": ["influence_scores", "stretch_weights", "telescope"],
+    },
+)

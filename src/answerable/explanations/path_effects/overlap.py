@@ -1,0 +1,96 @@
+"""Whether the two arms overlap enough for weights to carry an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from answerable.explanations.path_effects.solver import Levels, Stretch, stretches
+from answerable.statistics import Floats
+
+LEAST_ROWS = 100  # effective rows below which a weighted mean says little
+MOST_CLIPPED = 0.01  # share of rows whose propensity had to be moved
+MEAN_RANGE = (0.9, 1.1)  # of the weights, whose mean is 1 under the true propensities
+
+
+class WeightRow(NamedTuple):
+    """One set of weights.
+
+    Attributes
+    ----------
+    levels : of the blocks before, and of the rows themselves last
+    mean : mean weight, 1 under the true propensities
+    effective : (sum w)^2 / sum w^2, the number of equal weights that would scatter as much
+    largest : share of the largest weight in all
+    of_arm : effective rows over rows of the arm
+    rows : rows of the arm
+    """
+
+    levels: Levels
+    mean: float
+    effective: float
+    largest: float
+    of_arm: float
+    rows: int
+
+
+def weight_rows(weights: Mapping[Levels, Floats]) -> list[WeightRow]:
+    """Diagnostics of every set of weights, each once.
+
+    Parameters
+    ----------
+    weights : by query, (stretches, n)
+    """
+    found: dict[Levels, WeightRow] = {}
+    for levels, table in weights.items():
+        for run, weight in zip(stretches(levels), table, strict=True):
+            key = weight_levels(levels, run)
+            if key not in found:
+                there = int(np.count_nonzero(weight))
+                effective = float(weight.sum() ** 2 / (weight**2).sum())
+                found[key] = WeightRow(
+                    key, float(weight.mean()), effective, float(weight.max() / weight.sum()), effective / there, there
+                )
+    return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
+
+
+def weight_levels(levels: Levels, run: Stretch) -> Levels:
+    """What a set of weights depends on: levels of the blocks that are known, and the rows' own."""
+    return (*levels[: run.known], run.level)
+
+
+def who(levels: Levels, blocks: Sequence[str], arms: Sequence[str]) -> str:
+    """A set of weights in words: which rows stand for whom."""
+    own = levels[-1]
+    others = [name for name, level in zip(blocks, levels[:-1], strict=False) if level != own]
+    if not others:
+        return f"{arms[own]} rows, for everybody"
+    return f"{arms[own]} rows, with {' and '.join(others)} as of {arms[1 - own]}"
+
+
+def flaws(rows: Sequence[WeightRow], clipped: Sequence[float], blocks: Sequence[str], arms: Sequence[str]) -> list[str]:
+    """What voids the estimates, worst first; empty where the arms overlap.
+
+    Parameters
+    ----------
+    rows : from `weight_rows`
+    clipped : share of rows whose propensity was moved into the allowed range, by number of blocks known
+    blocks : names of the mediator blocks
+    arms : names of reference and comparison
+    """
+    found: list[tuple[float, str]] = []
+    for row in rows:
+        label = who(row.levels, blocks, arms)
+        if row.effective < LEAST_ROWS:
+            text = f"{label}, count as {row.effective:.0f} of {row.rows} only (at least {LEAST_ROWS} are needed)"
+            found.append((LEAST_ROWS / max(row.effective, 1e-9), text))
+        if not MEAN_RANGE[0] <= row.mean <= MEAN_RANGE[1]:
+            text = f"the weights of {label}, have mean {row.mean:.3g} instead of 1"
+            found.append((abs(np.log(max(row.mean, 1e-9))) / np.log(MEAN_RANGE[1]), text))
+    for known, share in enumerate(clipped):
+        if share > MOST_CLIPPED:
+            given = " and ".join(["covariates", *blocks[:known]])
+            found.append((share / MOST_CLIPPED, f"{share:.1%} of rows have a propensity of 0 or 1 given {given}"))
+    return [text for _, text in sorted(found, key=lambda one: -one[0])]
