@@ -132,9 +132,9 @@ def cross_fit(
         for k in range(folds):
             train, test = np.flatnonzero((fold != k) & allowed[name]), np.flatnonzero(fold == k)
             _enough_to_fit(learner, targets[name][train], name, k)
-            seeded = seeded(clone(learner), seed, name, k)
+            own = seeded(clone(learner), seed, name, k)
             jobs.append(
-                (name, test, delayed(fitted_prediction)(seeded, table[train], targets[name][train], table[test]))
+                (name, test, delayed(fitted_prediction)(own, table[train], targets[name][train], table[test]))
             )
     found = Parallel(n_jobs=workers)(job for _, _, job in jobs)
     predictions = {name: np.empty(len(table)) for name in learners}
