@@ -11,6 +11,7 @@ import polars as pl
 
 from answerable.errors import BadInput, unknown
 from answerable.explanations.path_effects.boosting import BoostedTrees
+from answerable.explanations.path_effects.cells import cell_numbers, smallest_cell
 from answerable.explanations.path_effects.columns import Arrays, Roles, arrays_of
 from answerable.explanations.path_effects.effects import Effect, contrasts, effects
 from answerable.explanations.path_effects.learners import (
@@ -22,8 +23,8 @@ from answerable.explanations.path_effects.learners import (
     scikit_learners,
 )
 from answerable.explanations.path_effects.nuisances import Fit, Nested, Nuisances, Study, cross_fitted
-from answerable.explanations.path_effects.overlap import WeightRow, flaws, weight_rows, who
-from answerable.explanations.path_effects.solver import Levels, Scores, influence_scores, telescope
+from answerable.explanations.path_effects.overlap import WeightRow, flaws, rows_behind, weight_rows, who
+from answerable.explanations.path_effects.solver import Levels, Scores, influence_scores, stretches, telescope
 from answerable.statistics import Floats, Ints, fold_numbers
 from answerable.statistics.inputs import count_of, level_of
 
@@ -119,7 +120,7 @@ class PathSpecificEffects:
         )
         where = str(table) if isinstance(table, str) else "table"
         arrays = arrays_of(
-            read_table(table), roles, coded=self._uses("cells"), drop_missing=drop_missing, where=where
+            read_table(table), roles, coded=self.uses("cells"), drop_missing=drop_missing, where=where
         )
         return self.fit_arrays(arrays, tuple(roles.mediators))
 
@@ -134,7 +135,7 @@ class PathSpecificEffects:
         """
         self._check()
         study = Study(arrays.treated, arrays.outcome, arrays.columns)
-        _check_missing(arrays, allowed=self._uses("trees") or self._uses("cells") or self.propensity is not None)
+        _check_missing(arrays, allowed=self.uses("trees") or self.uses("cells") or self.propensity is not None)
         chosen = folds if folds is not None else self._folds(arrays)
         fit = self._learner(arrays)
         queries = telescope(len(blocks))
@@ -150,7 +151,8 @@ class PathSpecificEffects:
             )
         return PathEffects(self, arrays, blocks, study, tuple(chosen), tuple(fitted), fit, nested)
 
-    def _uses(self, learner: Learner) -> bool:
+    def uses(self, learner: Learner) -> bool:
+        """Whether it is this learner that is fitted."""
         return self.propensity is None and self.outcome is None and self.learner == learner
 
     def _check(self) -> None:
@@ -188,7 +190,7 @@ class PathSpecificEffects:
             raise BadInput("these are no named blocks", where="mediators", mend='give {"W": [columns], "V": [columns]}')
 
     def _folds_wanted(self) -> int:
-        return self.n_folds if self.n_folds is not None else 1 if self._uses("cells") else 5
+        return self.n_folds if self.n_folds is not None else 1 if self.uses("cells") else 5
 
     def _folds(self, arrays: Arrays) -> list[Ints | None]:
         wanted = self._folds_wanted()
@@ -412,7 +414,27 @@ class PathEffects:
     def flaws(self) -> list[str]:
         """What of the overlap voids the effects, worst first."""
         arms = (self.arrays.reference, self.arrays.comparison)
-        return flaws(self.weights, self._fitted[0].clipped, self.blocks, arms)
+        smallest = self._smallest_cell() if self.settings.uses("cells") else None
+        return flaws(self.weights, self.clipped, self.behind, self.blocks, arms, smallest)
+
+    def _smallest_cell(self) -> int:
+        """Rows that the worst known of all cell means is made of."""
+        cells = cell_numbers(self.arrays.X, self.arrays.columns)
+        fitted = {run for levels in telescope(len(self.blocks)) for run in stretches(levels)}
+        return min(
+            smallest_cell(cells[self.arrays.columns[run.known]], np.flatnonzero(self.arrays.treated == run.level))
+            for run in fitted
+        )
+
+    @property
+    def behind(self) -> dict[str, float]:
+        """Rows that the variance of each effect rests on."""
+        return {name: rows_behind(psi) for name, psi in self.influence.items()}
+
+    @property
+    def clipped(self) -> list[float]:
+        """Share of rows whose propensity was moved into the allowed range, given 0, 1, ... blocks."""
+        return self._fitted[0].clipped
 
     def propensities(self, known: int = 0) -> Floats:
         """Probability (n,) of the comparison given the covariates and the first ``known`` blocks, out of fold."""

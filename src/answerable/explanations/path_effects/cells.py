@@ -56,3 +56,14 @@ def cell_means(cells: Ints, train: Ints, target: Floats, wanted: Ints) -> Floats
             mend="choose the learner trees or linear, or columns of fewer values",
         )
     return total[cells[wanted]] / count[cells[wanted]]
+
+
+def smallest_cell(cells: Ints, rows: Ints) -> int:
+    """How many of some rows the cell holds that holds fewest.
+
+    Parameters
+    ----------
+    cells : (n,) int64 from `cell_numbers`
+    rows : (m,) int64 the rows that count
+    """
+    return int(np.bincount(cells[rows], minlength=int(cells.max()) + 1).min())

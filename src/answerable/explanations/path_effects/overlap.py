@@ -1,4 +1,9 @@
-"""Whether the two arms overlap enough for weights to carry an estimate."""
+"""Whether the two arms overlap enough for weights to carry an estimate, and its scores for an interval.
+
+Where a few rows carry most of an effect's variance, the variance itself is known as badly as from that few rows, and an
+interval made with it misses more often than it says. With m = (sum s^2)^2 / sum s^4 of centred scores s, the relative
+error of their variance is about 1 / sqrt(m); normal scores have m = n / 3.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from answerable.statistics import Floats
 
 LEAST_ROWS = 100  # effective rows below which a weighted mean says little
 MOST_CLIPPED = 0.01  # share of rows whose propensity had to be moved
+LEAST_BEHIND = 20  # rows that an effect's variance has to rest on: its standard error is then known to 11 %
+LEAST_IN_CELL = 5  # rows of each arm, of whose mean the scores can tell the scatter
 MEAN_RANGE = (0.9, 1.1)  # of the weights, whose mean is 1 under the true propensities
 
 
@@ -70,15 +77,40 @@ def who(levels: Levels, blocks: Sequence[str], arms: Sequence[str]) -> str:
     return f"{arms[own]} rows, with {' and '.join(others)} as of {arms[1 - own]}"
 
 
-def flaws(rows: Sequence[WeightRow], clipped: Sequence[float], blocks: Sequence[str], arms: Sequence[str]) -> list[str]:
+def rows_behind(psi: Floats) -> float:
+    """Number of rows that the variance of an effect rests on.
+
+    Parameters
+    ----------
+    psi : (n,) influence scores of the effect
+
+    Returns
+    -------
+    (sum s^2)^2 / sum s^4 of the centred scores, 1 to n; n where all scores are equal
+    """
+    squares = (psi - psi.mean()) ** 2
+    fourth = float((squares**2).sum())
+    return float(squares.sum() ** 2 / fourth) if fourth > 0 else float(len(psi))
+
+
+def flaws(
+    rows: Sequence[WeightRow],
+    clipped: Sequence[float],
+    behind: Mapping[str, float],
+    blocks: Sequence[str],
+    arms: Sequence[str],
+    smallest_cell: int | None = None,
+) -> list[str]:
     """What voids the estimates, worst first; empty where the arms overlap.
 
     Parameters
     ----------
     rows : from `weight_rows`
     clipped : share of rows whose propensity was moved into the allowed range, by number of blocks known
+    behind : from `rows_behind`, by effect
     blocks : names of the mediator blocks
     arms : names of reference and comparison
+    smallest_cell : rows of one arm in the smallest cell, where regressions are cell means
     """
     found: list[tuple[float, str]] = []
     for row in rows:
@@ -93,4 +125,11 @@ def flaws(rows: Sequence[WeightRow], clipped: Sequence[float], blocks: Sequence[
         if share > MOST_CLIPPED:
             given = " and ".join(["covariates", *blocks[:known]])
             found.append((share / MOST_CLIPPED, f"{share:.1%} of rows have a propensity of 0 or 1 given {given}"))
+    for name, number in behind.items():
+        if number < LEAST_BEHIND:
+            text = f"the variance of the effect {name} rests on {number:.0f} rows (at least {LEAST_BEHIND} are needed)"
+            found.append((LEAST_BEHIND / number, text))
+    if smallest_cell is not None and smallest_cell < LEAST_IN_CELL:
+        text = f"a cell holds {smallest_cell} rows of one arm, of whose mean no scatter can be told"
+        found.append((LEAST_IN_CELL / smallest_cell, text))
     return [text for _, text in sorted(found, key=lambda one: -one[0])]
