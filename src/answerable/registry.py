@@ -20,6 +20,7 @@ QUESTIONS = {
     "machine-text": "answerable.provenance.machine_text.question:MachineText",
     "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
     "counterfactual-queries": "answerable.explanations.counterfactual_queries.question:CounterfactualQueries",
+    "path-effects": "answerable.explanations.path_effects.question:PathEffects",
     "security-games": "answerable.guarantees.security_games.question:SecurityGames",
 }
 

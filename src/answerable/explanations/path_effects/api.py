@@ -94,6 +94,7 @@ class PathSpecificEffects:
         groups: str | None = None,
         counts: str | None = None,
         drop_missing: bool = False,
+        where: str = "",
     ) -> PathEffects:
         """Estimate every effect of the path decomposition.
 
@@ -107,6 +108,7 @@ class PathSpecificEffects:
         groups : column of persons or hospitals; rows that share one share a fold and may depend on each other
         counts : column that says how many rows each row stands for
         drop_missing : leave out rows without attribute or outcome
+        where : what the table is called in an error; its path by default
 
         Raises
         ------
@@ -118,7 +120,7 @@ class PathSpecificEffects:
         roles = Roles(
             treatment, outcome, dict(self.mediators), covariates, self.reference, self.comparison, positive, groups, counts
         )
-        where = str(table) if isinstance(table, str) else "table"
+        where = where or (str(table) if isinstance(table, str) else "table")
         arrays = arrays_of(
             read_table(table), roles, coded=self.uses("cells"), drop_missing=drop_missing, where=where
         )
@@ -257,6 +259,11 @@ class PathEffects:
     def contrast(self) -> str:
         """The direction of every effect, in words."""
         return f"{self.arrays.comparison} minus {self.arrays.reference}"
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of cross-fitting; 1 where there was none."""
+        return 1 if self._folds[0] is None else int(self._folds[0].max()) + 1
 
     @property
     def is_binary(self) -> bool:
