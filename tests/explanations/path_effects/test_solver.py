@@ -202,7 +202,7 @@ def test_boosted_trees_are_scikit_learns(holes: bool, depth: int) -> None:
         max_iter=20, max_depth=depth, learning_rate=0.2, l2_regularization=5.0, min_samples_leaf=20,
         early_stopping=False, max_leaf_nodes=None,
     )  # fmt: skip
-    ours = BoostedTrees(trees=20, depth=depth)
+    ours = BoostedTrees(trees=20, depth=depth, learning_rate=0.2)
     everything = np.arange(len(X))
     theirs = HistGradientBoostingRegressor(**settings).fit(X, raw).predict(X)
     found = boosted(binned(X), 4, everything, raw, everything, ours, logistic=False)

@@ -40,7 +40,7 @@ class BoostedTrees:
 
     trees: int = 50
     depth: int = 3
-    learning_rate: float = 0.2
+    learning_rate: float = 0.1
     l2: float = 5.0
     least_leaf: int = 20
 
