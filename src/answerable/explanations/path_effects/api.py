@@ -23,7 +23,7 @@ from answerable.explanations.path_effects.learners import (
     scikit_learners,
 )
 from answerable.explanations.path_effects.nuisances import Fit, Nested, Nuisances, Study, cross_fitted
-from answerable.explanations.path_effects.overlap import WeightRow, flaws, rows_behind, weight_rows, who
+from answerable.explanations.path_effects.overlap import WeightRow, flaws, rare_share, rows_behind, weight_rows, who
 from answerable.explanations.path_effects.solver import Levels, Scores, influence_scores, stretches, telescope
 from answerable.statistics import Floats, Ints, fold_numbers
 from answerable.statistics.inputs import count_of, level_of
@@ -422,7 +422,7 @@ class PathEffects:
         """What of the overlap voids the effects, worst first."""
         arms = (self.arrays.reference, self.arrays.comparison)
         smallest = self._smallest_cell() if self.settings.uses("cells") else None
-        return flaws(self.weights, self.clipped, self.behind, self.blocks, arms, smallest)
+        return flaws(self.weights, self.clipped, self.rare, self.behind, self.blocks, arms, smallest)
 
     def _smallest_cell(self) -> int:
         """Rows that the worst known of all cell means is made of."""
@@ -437,6 +437,12 @@ class PathEffects:
     def behind(self) -> dict[str, float]:
         """Rows that the variance of each effect rests on."""
         return {name: rows_behind(psi) for name, psi in self.influence.items()}
+
+    @property
+    def rare(self) -> list[float]:
+        """Share of rows at which one group is nearly absent, given 0, 1, ... blocks."""
+        found = self._fitted[0].propensities
+        return [0.0 if one is None else rare_share(one, self.arrays.treated) for one in found]
 
     @property
     def clipped(self) -> list[float]:

@@ -111,7 +111,8 @@ def arrays_of(
             )
     dropped[f"{roles.treatment} is another value"] = int((treated == OTHER).sum())
     rows = np.flatnonzero((treated >= 0) & ~np.isnan(outcome))
-    frame, treated, outcome = frame[rows], treated[rows], outcome[rows]
+    if len(rows) < len(treated):
+        frame, treated, outcome = frame[rows], treated[rows], outcome[rows]
     for arm, label in enumerate(labels):
         if not (treated == arm).any():
             found = ", ".join(_words(frame[roles.treatment])[:5]) or "none"
@@ -203,8 +204,10 @@ def _treatment(column: pl.Series, roles: Roles, where: str) -> tuple[Ints, tuple
             raise BadInput(f"{name} is {label!r}, its values are {shown}", where=place, mend=f"set {name} to one of them")
     if labels[0] == labels[1]:
         raise BadInput(f"reference and comparison are both {labels[0]!r}", where=place, mend="give two values")
-    codes = {None: MISSING, labels[0]: 0, labels[1]: 1}
-    return np.array([codes.get(value, OTHER) for value in values.to_list()], dtype=np.int64), labels
+    codes = (
+        pl.when(values.is_null()).then(MISSING).when(values == labels[0]).then(0).when(values == labels[1]).then(1)
+    )
+    return pl.select(codes.otherwise(OTHER).cast(pl.Int64)).to_series().to_numpy().copy(), labels
 
 
 def _outcome(column: pl.Series, roles: Roles, where: str) -> Floats:

@@ -93,7 +93,7 @@ def effects(
     found = []
     for one in chosen:
         interval = _interval(psi[one.name], clusters, level, bounds)
-        se = _standard_error(psi[one.name], clusters, level)
+        se = _standard_error(interval, psi[one.name], clusters, level, bounds)
         p = float(2 * special.stdtr(units - 1, -abs(interval.value) / se)) if se > 0 else float("nan")
         found.append(Effect(one.name, interval, bands.get(one.name), se, p))
     return found
@@ -106,12 +106,16 @@ def _interval(psi: Sequence[Floats], clusters: np.ndarray | None, level: float, 
     return influence_interval(psi[0], clusters=clusters, level=level, bounds=inside)
 
 
-def _standard_error(psi: Sequence[Floats], clusters: np.ndarray | None, level: float) -> float:
-    if all(np.ptp(one) == 0 for one in psi):
-        return 0.0
-    free = _interval(psi, clusters, level, (-np.inf, np.inf))
+def _standard_error(
+    interval: Interval, psi: Sequence[Floats], clusters: np.ndarray | None, level: float, bounds: Bounds
+) -> float:
+    """From the half width of an interval that no bound cut."""
     units = len(psi[0]) if clusters is None else len(np.unique(clusters))
-    return (free.high - free.value) / float(t_quantile(level, units - 1))
+    if interval.low <= bounds[0] or interval.high >= bounds[1]:
+        if all(np.ptp(one) == 0 for one in psi):
+            return 0.0
+        interval = _interval(psi, clusters, level, (-np.inf, np.inf))
+    return (interval.high - interval.low) / 2 / float(t_quantile(level, units - 1))
 
 
 def _bands(

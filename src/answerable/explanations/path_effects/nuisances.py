@@ -141,7 +141,7 @@ def cross_fitted(
                 wanted = np.unique(np.concatenate([test, *(_training_rows(study, n, train, seed, k) for n in inner)]))
                 jobs.append(_regression(study, fit, node, rows, target, wanted, (seed, k, length, node.parts)))
                 places.append((node, k, wanted))
-        found = [value for run in in_threads(_all, jobs, workers) for value in run]
+        found = _all(jobs) if workers == 1 else [value for run in in_threads(_all, jobs, workers) for value in run]
         following: dict[tuple[_Node, int], Floats] = {}
         for (what, k, wanted), value in zip(places, found, strict=True):
             full = np.full(len(study.treated), np.nan)

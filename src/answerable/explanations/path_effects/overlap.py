@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from answerable.explanations.path_effects.solver import Levels, Stretch, stretches
-from answerable.statistics import Floats
+from answerable.statistics import Floats, Ints
 
 LEAST_ROWS = 100  # effective rows below which a weighted mean says little
 MOST_CLIPPED = 0.01  # share of rows whose propensity had to be moved
 LEAST_BEHIND = 20  # rows that an effect's variance has to rest on: its standard error is then known to 11 %
 LEAST_IN_CELL = 5  # rows of each arm, of whose mean the scores can tell the scatter
+RARE = 1 / 15  # of a group's share in all rows: a probability below it is nearly none
+MOST_RARE = 0.05  # share of rows at which one group is as rare as that
 MEAN_RANGE = (0.9, 1.1)  # of the weights, whose mean is 1 under the true propensities
 
 
@@ -93,9 +95,24 @@ def rows_behind(psi: Floats) -> float:
     return float(squares.sum() ** 2 / fourth) if fourth > 0 else float(len(psi))
 
 
+def rare_share(propensity: Floats, treated: Ints) -> float:
+    """Share of rows of a kind at which one of the groups is nearly absent.
+
+    Learners smooth what is rare: there neither a small clip nor light weights show that almost nobody is compared.
+
+    Parameters
+    ----------
+    propensity : (n,) probability of the comparison
+    treated : (n,) 0 or 1
+    """
+    share = treated.mean()
+    return float(np.mean(np.minimum(propensity / share, (1 - propensity) / (1 - share)) < RARE))
+
+
 def flaws(
     rows: Sequence[WeightRow],
     clipped: Sequence[float],
+    rare: Sequence[float],
     behind: Mapping[str, float],
     blocks: Sequence[str],
     arms: Sequence[str],
@@ -107,6 +124,7 @@ def flaws(
     ----------
     rows : from `weight_rows`
     clipped : share of rows whose propensity was moved into the allowed range, by number of blocks known
+    rare : from `rare_share`, by number of blocks known
     behind : from `rows_behind`, by effect
     blocks : names of the mediator blocks
     arms : names of reference and comparison
@@ -125,6 +143,11 @@ def flaws(
         if share > MOST_CLIPPED:
             given = " and ".join(["covariates", *blocks[:known]])
             found.append((share / MOST_CLIPPED, f"{share:.1%} of rows have a propensity of 0 or 1 given {given}"))
+    for known, share in enumerate(rare):
+        if share > MOST_RARE:
+            given = " and ".join(["covariates", *blocks[:known]])
+            text = f"given {given}, one group is nearly absent at {share:.0%} of rows, below a fifteenth of its share"
+            found.append((share / MOST_RARE, text))
     for name, number in behind.items():
         if number < LEAST_BEHIND:
             text = f"the variance of the effect {name} rests on {number:.0f} rows (at least {LEAST_BEHIND} are needed)"
