@@ -55,10 +55,11 @@ def double_ml(quick: bool) -> Race:
     frame = table.select("y", "x", *COVARIATES).to_pandas()
     folds = fold_numbers(n, 5, seed=0, strata=table["x"].to_numpy())
     split = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(5)]
-    settings: dict[str, Any] = dict(
-        max_iter=TREES.trees, max_depth=TREES.depth, learning_rate=TREES.learning_rate, max_leaf_nodes=None,
-        l2_regularization=TREES.l2, min_samples_leaf=TREES.least_leaf, early_stopping=False,
-    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "max_iter": TREES.trees, "max_depth": TREES.depth, "learning_rate": TREES.learning_rate,
+        "max_leaf_nodes": None, "l2_regularization": TREES.l2, "min_samples_leaf": TREES.least_leaf,
+        "early_stopping": False,
+    }  # fmt: skip
 
     def theirs() -> list[float]:
         with threadpool_limits(1), warnings.catch_warnings():
@@ -80,7 +81,7 @@ def double_ml(quick: bool) -> Race:
 
     return Race(
         work=f"total, direct, through W, through V, {n} x 16", peer="DoubleMLIRM, total alone", package="DoubleML",
-        ours=ours, theirs=theirs, tolerance=1e-8, why="sums in single precision, in another order; the total is compared",
+        ours=ours, theirs=theirs, tolerance=1e-8, why="sums in another order; the total is compared",
         target_ratio=1 / 1.5,
     )  # fmt: skip
 
@@ -95,7 +96,7 @@ def one_mediator(n: int) -> pd.DataFrame:
 
 
 def in_all(frame: pl.DataFrame) -> list[float]:
-    """Direct and mediated effect from the regressions alone, which is what the peers estimate; intervals are made too."""
+    """Direct and mediated effect from the regressions alone, as the peers estimate them; intervals are made too."""
     found = PathSpecificEffects({"M": ["m"]}, learner="linear", n_folds=1).fit(
         frame, treatment="x", outcome="y", covariates=["z"]
     )
@@ -161,7 +162,7 @@ def splits(quick: bool) -> Race:
     return Race(
         work=f"one fit with interval, {table.height} x 16", peer="500 re-splits, ours", ours=lambda: fitted(0),
         theirs=lambda: [fitted(seed) for seed in range(repeated)], compared=False, target_ratio=400,
-        sample=f"{repeated} of 500", their_share=repeated / 500, why="another estimate of the same effects, without interval",
+        sample=f"{repeated} of 500", their_share=repeated / 500, why="other estimates of the same, without interval",
     )  # fmt: skip
 
 

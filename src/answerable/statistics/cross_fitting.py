@@ -133,9 +133,7 @@ def cross_fit(
             train, test = np.flatnonzero((fold != k) & allowed[name]), np.flatnonzero(fold == k)
             _enough_to_fit(learner, targets[name][train], name, k)
             own = seeded(clone(learner), seed, name, k)
-            jobs.append(
-                (name, test, delayed(fitted_prediction)(own, table[train], targets[name][train], table[test]))
-            )
+            jobs.append((name, test, delayed(fitted_prediction)(own, table[train], targets[name][train], table[test])))
     found = Parallel(n_jobs=workers)(job for _, _, job in jobs)
     predictions = {name: np.empty(len(table)) for name in learners}
     for (name, test, _), predicted in zip(jobs, found, strict=True):

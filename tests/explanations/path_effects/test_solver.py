@@ -198,10 +198,10 @@ def test_boosted_trees_are_scikit_learns(holes: bool, depth: int) -> None:
     X = columns_of(1500, depth, holes)
     rng = np.random.default_rng(depth)
     raw = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1] * X[:, 2]) + rng.standard_normal(len(X))
-    settings: dict[str, Any] = dict(
-        max_iter=20, max_depth=depth, learning_rate=0.2, l2_regularization=5.0, min_samples_leaf=20,
-        early_stopping=False, max_leaf_nodes=None,
-    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "max_iter": 20, "max_depth": depth, "learning_rate": 0.2, "l2_regularization": 5.0, "min_samples_leaf": 20,
+        "early_stopping": False, "max_leaf_nodes": None,
+    }  # fmt: skip
     ours = BoostedTrees(trees=20, depth=depth, learning_rate=0.2)
     everything = np.arange(len(X))
     theirs = HistGradientBoostingRegressor(**settings).fit(X, raw).predict(X)

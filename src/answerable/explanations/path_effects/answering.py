@@ -149,7 +149,8 @@ def answered(asked: Asked, figures: Any) -> Answer:
 def _summary(asked: Asked, flaws: list[str]) -> str:
     outcome, contrast = _shown(asked.question.outcome), _contrast(asked)
     if flaws:
-        return f"Along which paths {outcome} differs ({contrast}) cannot be told from {_rows(asked)}: the groups overlap too little."
+        told = f"cannot be told from {_rows(asked)}: the groups overlap too little"
+        return f"Along which paths {outcome} differs ({contrast}) {told}."
     total = asked.fitted["total"].interval.value * asked.scale
     parts = sorted(asked.paths, key=lambda one: -abs(one.interval.value))
     said = ", ".join(f"{_signed(one.interval.value * asked.scale)} {_way(one.name)}" for one in parts[:3])
@@ -186,14 +187,19 @@ def _metrics(asked: Asked) -> dict[str, Metric]:
         found[_key(one.name, found)] = Metric(value, low, high, unit=asked.unit, method=method, label=label)
     raw = asked.scaled(_raw(fitted))
     found["raw_difference"] = Metric(
-        *raw, unit=asked.unit, method=_raw(fitted).method, role="baseline", label=f"Difference of means, {_contrast(asked)}"
+        *raw,
+        unit=asked.unit,
+        method=_raw(fitted).method,
+        role="baseline",
+        label=f"Difference of means, {_contrast(asked)}",
     )
     least = min(row.effective for row in fitted.weights)
     exact = {
         "rows": (fitted.arrays.treated.size, "rows", "count", "Rows"),
         "effective_rows": (least, "rows", "(sum of weights)² / sum of squares", "Effective rows of the worst weights"),
         "rows_behind": (
-            min(fitted.behind.values()), "rows", "(sum of s²)² / sum of s⁴ of scores", "Rows that the worst interval rests on",
+            min(fitted.behind.values()), "rows", "(sum of s²)² / sum of s⁴ of scores",
+            "Rows that the worst interval rests on",
         ),
         "clipped": (100 * max(fitted.clipped), "%", "count", "Rows whose propensity was moved"),
     }  # fmt: skip
@@ -259,7 +265,9 @@ def _tables(asked: Asked) -> dict[str, Table]:
     others = fitted.estimators().rename({"nested regression": "nested_regression"})
     effects = fitted.summary().join(others.drop("self-normalised"), on="effect", maintain_order="left")
     effects = effects.with_columns(pl.col(*scaled, "nested_regression", "weighting", "canonical") * asked.scale)
-    in_unit = {name: f"{text} [{unit}]" if name in (*scaled, *list(EFFECTS)[-3:]) else text for name, text in EFFECTS.items()}
+    in_unit = {
+        name: f"{text} [{unit}]" if name in (*scaled, *list(EFFECTS)[-3:]) else text for name, text in EFFECTS.items()
+    }
     return {
         "effects": Table(effects.select(list(EFFECTS)), in_unit, title="Effects along each path"),
         "weights": Table(fitted.diagnostics(), WEIGHT_ROWS, title="Whether the groups overlap"),
@@ -301,12 +309,12 @@ def _figures(asked: Asked, figures: Any, tables: dict[str, Table], void: bool) -
 def _limits(asked: Asked, flaws: list[str]) -> list[str]:
     fitted = asked.fitted
     last, names = fitted.blocks[-1], ", ".join(_shown(name) for name in fitted.blocks)
+    two = f"two of {names}" if len(fitted.blocks) > 1 else names
+    known = len(asked.question.covariates or [])
+    alike = "among rows of equal covariates" if known else "among all rows: no covariates are given"
     found = [
-        f"Nothing hidden may move {names} and {_shown(asked.question.outcome)} together; no table can show that it does not."
-        if len(fitted.blocks) == 1
-        else f"Nothing hidden may move two of {names} and {_shown(asked.question.outcome)}; no table can show that it does not.",
-        f"{_capital(_shown(asked.question.treatment))} is taken to be as good as random among rows of equal covariates"
-        f" ({len(asked.question.covariates or [])} columns).",
+        f"Nothing hidden may move {two} and {_shown(asked.question.outcome)}; no table can show that it does not.",
+        f"{_capital(_shown(asked.question.treatment))} is taken to be as good as random {alike}.",
     ]
     if len(fitted.blocks) > 1:
         found.append(f"The order of the blocks is taken as given: {_shown(last)} must not move those before it.")

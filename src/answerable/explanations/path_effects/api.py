@@ -118,15 +118,23 @@ class PathSpecificEffects:
 
         self._check()
         roles = Roles(
-            treatment, outcome, dict(self.mediators), covariates, self.reference, self.comparison, positive, groups, counts
+            treatment,
+            outcome,
+            self._blocks(),
+            covariates,
+            self.reference,
+            self.comparison,
+            positive,
+            groups,
+            counts,
         )
         where = where or (str(table) if isinstance(table, str) else "table")
-        arrays = arrays_of(
-            read_table(table), roles, coded=self.uses("cells"), drop_missing=drop_missing, where=where
-        )
+        arrays = arrays_of(read_table(table), roles, coded=self.uses("cells"), drop_missing=drop_missing, where=where)
         return self.fit_arrays(arrays, tuple(roles.mediators))
 
-    def fit_arrays(self, arrays: Arrays, blocks: tuple[str, ...], folds: Sequence[Ints] | None = None) -> PathEffects:
+    def fit_arrays(
+        self, arrays: Arrays, blocks: tuple[str, ...], folds: Sequence[Ints | None] | None = None
+    ) -> PathEffects:
         """The same from arrays.
 
         Parameters
@@ -147,9 +155,15 @@ class PathSpecificEffects:
             _check_folds(arrays, split)
             fitted.append(
                 cross_fitted(
-                    study, queries, fit, split, nested=nested, clip=self.clip, seed=self.random_state + k,
+                    study,
+                    queries,
+                    fit,
+                    split,
+                    nested=nested,
+                    clip=self.clip,
+                    seed=self.random_state + k,
                     workers=self.workers,
-                )  # fmt: skip
+                )
             )
         return PathEffects(self, arrays, blocks, study, tuple(chosen), tuple(fitted), fit, nested)
 
@@ -188,8 +202,17 @@ class PathSpecificEffects:
             if not low <= getattr(settings, name) <= high:
                 mend = f"give a number from {low:g} to {high:g}"
                 raise BadInput(f"it is {getattr(settings, name)!r}", where=f"trees, {name}", mend=mend)
-        if isinstance(self.mediators, str) or not all(isinstance(b, str) for b in dict(self.mediators)):
-            raise BadInput("these are no named blocks", where="mediators", mend='give {"W": [columns], "V": [columns]}')
+        self._blocks()
+
+    def _blocks(self) -> dict[str, list[str]]:
+        """Columns of each mediator block, by its name."""
+        try:
+            pairs = [(name, list(columns)) for name, columns in dict(self.mediators).items()]
+            if all(isinstance(word, str) for name, columns in pairs for word in (name, *columns)):
+                return dict(pairs)
+        except (TypeError, ValueError):
+            pass
+        raise BadInput("these are no named blocks", where="mediators", mend='give {"W": [columns], "V": [columns]}')
 
     def _folds_wanted(self) -> int:
         return self.n_folds if self.n_folds is not None else 1 if self.uses("cells") else 5
@@ -480,9 +503,8 @@ class PathEffects:
 
 
 def _check_missing(arrays: Arrays, *, allowed: bool) -> None:
-    holes = np.isnan(arrays.X).any(axis=0)
-    if holes.any() and not allowed:
-        named = [name for name, hole in zip(arrays.names, holes, strict=True) if hole]
+    named = [name for name, column in zip(arrays.names, arrays.X.T, strict=True) if np.isnan(column).any()]
+    if named and not allowed:
         more = f" and {len(named) - 5} more" if len(named) > 5 else ""
         raise BadInput(
             f"values are missing in {', '.join(named[:5])}{more}",

@@ -277,7 +277,7 @@ def _partition(rows, order, spare, begin, stop, column, place, to_left):  # type
     for k in range(begin, stop):
         i = order[k]
         code = rows[i, column]
-        if (to_left if code == 255 else code <= place):
+        if to_left if code == 255 else code <= place:
             order[left] = i
             left += 1
         else:

@@ -102,7 +102,7 @@ def arrays_of(
         f"{roles.treatment} missing": int((treated == MISSING).sum()),
         f"{roles.outcome} missing": int(np.isnan(outcome[treated != OTHER]).sum()),
     }
-    for (what, count), name in zip(dropped.items(), (roles.treatment, roles.outcome), strict=True):
+    for count, name in zip(dropped.values(), (roles.treatment, roles.outcome), strict=True):
         if count and not drop_missing:
             raise BadInput(
                 f"{count} of {len(treated)} rows have no value",
@@ -201,12 +201,12 @@ def _treatment(column: pl.Series, roles: Roles, where: str) -> tuple[Ints, tuple
         labels = (_word(roles.reference), _word(roles.comparison))
     for label, name in zip(labels, ("reference", "comparison"), strict=True):
         if label not in found:
-            raise BadInput(f"{name} is {label!r}, its values are {shown}", where=place, mend=f"set {name} to one of them")
+            raise BadInput(
+                f"{name} is {label!r}, its values are {shown}", where=place, mend=f"set {name} to one of them"
+            )
     if labels[0] == labels[1]:
         raise BadInput(f"reference and comparison are both {labels[0]!r}", where=place, mend="give two values")
-    codes = (
-        pl.when(values.is_null()).then(MISSING).when(values == labels[0]).then(0).when(values == labels[1]).then(1)
-    )
+    codes = pl.when(values.is_null()).then(MISSING).when(values == labels[0]).then(0).when(values == labels[1]).then(1)
     return pl.select(codes.otherwise(OTHER).cast(pl.Int64)).to_series().to_numpy().copy(), labels
 
 
@@ -226,7 +226,9 @@ def _outcome(column: pl.Series, roles: Roles, where: str) -> Floats:
     if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
         found = _words(column)
         raise BadInput(
-            f"its values are words ({', '.join(found[:5])})", where=place, mend="set positive to the one that counts as 1"
+            f"its values are words ({', '.join(found[:5])})",
+            where=place,
+            mend="set positive to the one that counts as 1",
         )
     numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
     if np.isinf(numbers).any():
@@ -310,8 +312,8 @@ def _as_words(column: pl.Series) -> pl.Series:
         return column.cast(pl.Int8).cast(pl.String)
     if column.dtype.is_float():
         column = column.fill_nan(None)
-        whole = column.drop_nulls()
-        if len(whole) == 0 or (whole.is_finite().all() and (whole == whole.round()).all() and whole.abs().max() < 2**53):
+        whole = column.drop_nulls().to_numpy()
+        if (np.isfinite(whole) & (whole == np.round(whole)) & (np.abs(whole) < 2**53)).all():
             return column.cast(pl.Int64).cast(pl.String)
     return column.cast(pl.String)
 

@@ -59,7 +59,10 @@ def contrasts(blocks: Sequence[str]) -> list[Contrast]:
     paths = ["direct", *(f"through {block}" for block in blocks)]
     return [
         Contrast("total", steps[-1], steps[0]),
-        *(Contrast(name, after, before) for name, (before, after) in zip(paths, itertools.pairwise(steps), strict=True)),
+        *(
+            Contrast(name, after, before)
+            for name, (before, after) in zip(paths, itertools.pairwise(steps), strict=True)
+        ),
         Contrast("indirect", steps[-1], steps[1]),
     ]
 

@@ -51,7 +51,8 @@ def waterfall(
     y = alt.Y("label:N", title="Path", sort=None, scale=alt.Scale(domain=labels, padding=0.3),
               axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 110))  # fmt: skip
     layers: list[Any] = []
-    looks = ("baseline-bar", "interval-undecided", "estimate-undecided") if void else ("ours-soft", "interval", "estimate")
+XX, "interval-undecided", "estimate-undecided") if void else ("ours-soft", "interval", "estimate")
+    )
     for part, look in ((steps[:-1], looks[0]), (steps[-1:], "baseline-bar")):
         bars = alt.Chart(alt.InlineData(values=part)).mark_bar(style=style(look), height=14)
         layers.append(bars.encode(x=x, x2="to:Q", y=y))
@@ -64,8 +65,8 @@ def waterfall(
     layers.append(numbers.encode(x=alt.datum(max(ends) + margin), y=y, text="value:N"))
     described = ", ".join(f"{step['label']} {step['value']}" for step in steps[:5])
     finding = _finding(rows, total, unit, void)
-    how = f"Bars add up from above to the total, {shown(contrast, 50)}. Whisker: {100 * level:g} % interval of the step, drawn from"
-    how += " where the step begins." + (" Nothing can be read off: see the verdict." if void else "")
+    how = f"Bars add up from above to the total, {shown(contrast, 50)}. Whisker: {100 * level:g} % interval of the step,"
+    how += " drawn from where the step begins." + (" Nothing can be read off: see the verdict." if void else "")
     return _finished(
         alt.layer(*layers), width, finding, how, f"Waterfall of effects in {unit}: {described}.", right=70,
         height=LINE * len(steps),
@@ -122,18 +123,21 @@ def overlap_chart(bins: pl.DataFrame, width: int, *, arms: Sequence[str], effect
                 for row in rows
                 if row["given"] == given and row["group"] == arms[arm]
             ]
-            x = alt.X("low:Q", title=f"Probability of {shown(arms[1], 24)} [1]", axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f"),
-                      scale=alt.Scale(domain=[0, 1], nice=False))  # fmt: skip
+            ticks = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
+            reach = alt.Scale(domain=[0, 1], nice=False)
+            x = alt.X("low:Q", title=f"Probability of {shown(arms[1], 24)} [1]", axis=ticks, scale=reach)
             y = alt.Y("base:Q", title="Rows", scale=scale, axis=alt.Axis(labels=False, grid=False, ticks=False))
             if data:
                 bars = alt.Chart(alt.InlineData(values=data)).mark_rect(style=style(look))
                 layers.append(bars.encode(x=x, x2="high:Q", y=y, y2="top:Q"))
         words.append({"x": 0.0, "y": middle + 1.06, "word": f"Given {given}"})
-    text = alt.Chart(alt.InlineData(values=words)).mark_text(style=style("label-strong"), align="left", baseline="bottom")
+    text = alt.Chart(alt.InlineData(values=words)).mark_text(
+        style=style("label-strong"), align="left", baseline="bottom"
+    )
     layers.append(text.encode(x="x:Q", y="y:Q", text="word:N"))
     finding = f"The worst weights leave {effective:,.0f} effective rows"
-    how = f"Up: rows of {shown(arms[1], 24)}; down: of {shown(arms[0], 24)}, by how probable the former is. Where only one side"
-    how += " has rows, nobody stands for them."
+    how = f"Up: rows of {shown(arms[1], 24)}; down: of {shown(arms[0], 24)}, by how probable the former is."
+    how += " Where only one side has rows, nobody stands for them."
     spans = "; ".join(f"given {given}, {_span(rows, given, arms)}" for given in rooms)
     return _finished(
         alt.layer(*layers), width, finding, how, f"Histograms of the probability of {shown(arms[1], 24)}: {spans}.",

@@ -161,9 +161,7 @@ def cross_fitted(
         clipped[known] = float(np.mean((exact < clip) | (exact > 1 - clip)))
         propensities[known] = np.clip(exact, clip, 1 - clip)
     regressions = {
-        levels: [
-            kept[_Node(chain[place:], len(chain) if nested == "split" else 1)] for place in range(len(chain))
-        ]
+        levels: [kept[_Node(chain[place:], len(chain) if nested == "split" else 1)] for place in range(len(chain))]
         for levels, chain in chains.items()
     }
     return Nuisances(propensities, regressions, clipped)

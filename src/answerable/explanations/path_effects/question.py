@@ -67,7 +67,8 @@ class PathEffects(Question):
         "trees", description="what learns propensities and outcomes; cells are means of rows of equal values"
     )
     nested: Literal["split", "reuse"] | None = Field(
-        None, description="whether regressions on regressions are fitted on parts of their own; split where cross-fitted"
+        None,
+        description="whether regressions on regressions are fitted on parts of their own; split where cross-fitted",
     )
     folds: int | None = Field(
         None, ge=1, le=50, unit="folds", description="folds of cross-fitting; 5 by default, for cells 1, which is none"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from scipy import integrate, special
 
 from answerable.explanations.path_effects.solver import Levels, telescope
-from answerable.statistics import Floats
+from answerable.statistics import Floats, Ints
 
 Replica = Literal["randomised", "binary", "continuous"]
 REPLICAS: tuple[Replica, ...] = ("randomised", "binary", "continuous")
@@ -53,7 +53,7 @@ W_GIVEN_X = np.array([0.25, 0.75])
 V_GIVEN_XW = np.array([[0.2, 0.4], [0.5, 0.8]])
 
 
-def randomised_mean(x: Floats, w: Floats, v: Floats) -> Floats:
+def randomised_mean(x: Any, w: Any, v: Any) -> Any:
     """E[Y | x, w, v] of the randomised study."""
     return 0.1 + 0.1 * x + 0.2 * w + 0.4 * v + 0.1 * w * v * x
 
@@ -73,7 +73,7 @@ def _randomised_theta(levels: Levels) -> float:
     for w, v in itertools.product((0, 1), repeat=2):
         p_w = W_GIVEN_X[levels[0]] if w else 1 - W_GIVEN_X[levels[0]]
         p_v = V_GIVEN_XW[levels[1], w] if v else 1 - V_GIVEN_XW[levels[1], w]
-        total += p_w * p_v * float(randomised_mean(np.float64(levels[2]), np.float64(w), np.float64(v)))
+        total += p_w * p_v * randomised_mean(levels[2], w, v)
     return float(total)
 
 
@@ -158,7 +158,7 @@ class _Slopes(NamedTuple):
 def _slopes() -> _Slopes:
     """The coefficients, drawn with the seed that the published sampler has."""
     k, w, v = CONTINUOUS_SIZES["Z"], CONTINUOUS_SIZES["W"], CONTINUOUS_SIZES["V"]
-    draw = np.random.RandomState(42)  # noqa: NPY002 - the generator the coefficients came from
+    draw = np.random.RandomState(42)  # the generator that the coefficients came from
     x_from, w_from, v_from, y_from = (
         draw.standard_normal(shape) for shape in ((2 * k, 1), (k + 1, w), (k + w + 1, v), (k + w + v + 1, 1))
     )
@@ -180,12 +180,12 @@ def _continuous(n: int, rng: np.random.Generator) -> Study:
     w = np.hstack([x, z]) @ slopes.w + noise["W"]
     v = np.hstack([x, w, z]) @ slopes.v + noise["V"]
     y = _decided(x, w, v, z, noise, slopes)
-    columns = {f"{name}{j + 1}": part[:, j] for name, part in (("z", z), ("w", w), ("v", v)) for j in range(part.shape[1])}
+    columns = {
+        f"{name}{j + 1}": part[:, j] for name, part in (("z", z), ("w", w), ("v", v)) for j in range(part.shape[1])
+    }
     truth = continuous_truth()
     named = {block.upper(): [c for c in columns if c[0] == block] for block in ("w", "v")}
-    return Study(
-        pl.DataFrame({"x": x[:, 0], "y": y, **columns}), [c for c in columns if c[0] == "z"], named, truth
-    )
+    return Study(pl.DataFrame({"x": x[:, 0], "y": y, **columns}), [c for c in columns if c[0] == "z"], named, truth)
 
 
 def continuous_truth(n: int = 200_000, seed: int = 0) -> dict[Levels, float]:
@@ -206,8 +206,6 @@ def _noise(n: int, rng: np.random.Generator) -> dict[str, Floats]:
     return {name: rng.standard_normal((n, size)) for name, size in sizes.items()}
 
 
-def _decided(x: Floats, w: Floats, v: Floats, z: Floats, noise: Mapping[str, Floats], slopes: _Slopes) -> Floats:
+def _decided(x: Any, w: Floats, v: Floats, z: Floats, noise: Mapping[str, Floats], slopes: _Slopes) -> Ints:
     score = np.hstack([x, w, v, z]) @ slopes.y + noise["Y"]
     return (score[:, 0] > np.log(0.2 / 0.8)).astype(np.int64)  # sigmoid > 0.2
-
-

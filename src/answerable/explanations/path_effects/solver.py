@@ -10,8 +10,9 @@ is identified where no two of M1, ..., MK, Y share a hidden cause, and is the me
 
     phi = w_K+1 (Y - m_K+1) + sum over k = K..1 of w_k (m_k+1 - m_k) + m_1,
 
-with weights w_k = 1[X = a_k] / P(a_k | Z) times the density ratios P(Mj | a_j, .) / P(Mj | a_k, .) of all j < k, written
-by Bayes' rule in the propensities e_j = P(X = 1 | M1..Mj, Z), and nested regressions m_k = E[m_k+1 | X = a_k, M<k, Z].
+with weights w_k = 1[X = a_k] / P(a_k | Z) times the density ratios P(Mj | a_j, .) / P(Mj | a_k, .) of all j < k,
+written by Bayes' rule in the propensities e_j = P(X = 1 | M1..Mj, Z), and nested regressions
+m_k = E[m_k+1 | X = a_k, M<k, Z].
 Where neighbouring levels are equal so are their weights, and the terms in between cancel; what is left has one term for
 each *run* of equal levels, which is the paper's score for each of its queries.
 """
@@ -74,9 +75,7 @@ def stretches(levels: Levels) -> list[Stretch]:
     if len(levels) < 2 or any(level not in (0, 1) for level in levels):
         raise BadInput(f"levels are {levels}", where="levels", mend="give 0 or 1 for each mediator and the outcome")
     return [
-        Stretch(int(level), place)
-        for place, level in enumerate(levels)
-        if place == 0 or level != levels[place - 1]
+        Stretch(int(level), place) for place, level in enumerate(levels) if place == 0 or level != levels[place - 1]
     ]
 
 
@@ -161,13 +160,11 @@ def influence_scores(
         residual = after - before
         psi += weight * residual if normalise is False else _normalised_term(weight, residual, shares, groups)
     outer = weights[-1] * shares
-    return Scores(
-        psi, weights, float((regressions[0] * shares).mean()), float((outer * outcome).sum() / outer.sum())
-    )
+    return Scores(psi, weights, float((regressions[0] * shares).mean()), float((outer * outcome).sum() / outer.sum()))
 
 
 def _normalised_term(weight: Floats, residual: Floats, shares: Floats, groups: Ints) -> Floats:
-    """w r / mean(w), as scores around their mean in each group of rows."""
+    """Weighted residuals w r / mean(w), as scores around their mean in each group of rows."""
     sizes = np.bincount(groups, weights=shares)
     total = np.bincount(groups, weights=weight * shares)
     if (total <= 0).any():
