@@ -51,8 +51,9 @@ def waterfall(
     y = alt.Y("label:N", title="Path", sort=None, scale=alt.Scale(domain=labels, padding=0.3),
               axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 110))  # fmt: skip
     layers: list[Any] = []
-XX, "interval-undecided", "estimate-undecided") if void else ("ours-soft", "interval", "estimate")
-    )
+    looks = ("ours-soft", "interval", "estimate")
+    if void:
+        looks = ("baseline-bar", "interval-undecided", "estimate-undecided")
     for part, look in ((steps[:-1], looks[0]), (steps[-1:], "baseline-bar")):
         bars = alt.Chart(alt.InlineData(values=part)).mark_bar(style=style(look), height=14)
         layers.append(bars.encode(x=x, x2="to:Q", y=y))
@@ -65,7 +66,7 @@ XX, "interval-undecided", "estimate-undecided") if void else ("ours-soft", "inte
     layers.append(numbers.encode(x=alt.datum(max(ends) + margin), y=y, text="value:N"))
     described = ", ".join(f"{step['label']} {step['value']}" for step in steps[:5])
     finding = _finding(rows, total, unit, void)
-    how = f"Bars add up from above to the total, {shown(contrast, 50)}. Whisker: {100 * level:g} % interval of the step,"
+    how = f"Bars add up downwards to the total, {shown(contrast, 50)}. Whisker: {100 * level:g} % interval of the step,"
     how += " drawn from where the step begins." + (" Nothing can be read off: see the verdict." if void else "")
     return _finished(
         alt.layer(*layers), width, finding, how, f"Waterfall of effects in {unit}: {described}.", right=70,
