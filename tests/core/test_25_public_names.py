@@ -15,9 +15,9 @@ PUBLIC = {
         "staircase_bound",
     },
     "answerable.mechanisms.path_patching": {
-        "Direction", "Effects", "KnockOut", "Mask", "Node", "Pair", "Pairs", "Patch", "PathPatching", "Receiver", "Trace",
-        "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
-        "random_nodes", "steering_direction", "targeted_mask", "trace",
+        "ComparedTraining", "Direction", "Effects", "KnockOut", "Mask", "Node", "Pair", "Pairs", "Patch", "PathPatching",
+        "Receiver", "Trace", "Training", "compared_training", "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
+        "random_nodes", "steering_direction", "targeted_mask", "trace", "train",
     },
     "answerable.subjects.language_model": {
         "AttentionPatterns", "HeadWeights", "LanguageModel", "Memory", "Seen", "Tokens", "attention_patterns", "capture",

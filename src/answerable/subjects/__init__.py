@@ -27,6 +27,7 @@ SUBJECTS = {
     "streets": "answerable.subjects.streets",
     "census_blocks": "answerable.subjects.census_blocks",
     "matrix_game": "answerable.subjects.matrix_game",
+    "word_list": "answerable.subjects.word_list",
 }
 
 __getattr__, __dir__, _exported = lazy_loader.attach(
@@ -45,6 +46,7 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
         "table": ["as_table", "read_column", "read_table"],
         "texts": ["read_text", "read_texts"],
         "token_logprobs": ["RecordedTokens", "read_token_logprobs"],
+        "word_list": ["read_word_list"],
     },
 )
 __all__ = ["SUBJECTS", "digest", *_exported]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -208,3 +209,28 @@ def test_a_bad_file_is_named_by_row(
 )
 def test_a_bad_field_ends_with_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert message in refused(capsys, *arguments)
+
+
+def test_a_dictionary_s_words_of_one_token_come_in_the_tokenizer_s_order(letters: LanguageModel) -> None:
+    from answerable.mechanisms.path_patching.pairs import commonest
+
+    lm = spelled(tiny("llama"), letters=" hgfedcba")  # the blank is a token: " a" is two
+    assert commonest(lm, [("a", "b")]) == []
+
+    class Words:
+        numbers: ClassVar = {
+            " the": [4],
+            " cat": [9],
+            " le": [5],
+            " chat": [7],
+            " of": [6],
+            " de": [8],
+            " dog": [11, 12],
+        }
+
+        def __call__(self, text: str, **_: object) -> dict[str, list[int]]:
+            return {"input_ids": self.numbers.get(text, [1, 1])}
+
+    words = [("cat", "chat"), ("dog", "de"), ("the", "le"), ("of", "odd"), ("of", "de")]
+    found = commonest(replace(letters, tokenizer=Words()), words)
+    assert found == [("the", "le"), ("of", "de"), ("cat", "chat")]

@@ -12,5 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "sweep": ["Node", "Patch", "Receiver", "patched", "patched_sets", "patched_through"],
         "targets": ["Mask", "random_nodes", "targeted_mask"],
         "tracing": ["Trace", "trace"],
+        "training": ["ComparedTraining", "Training", "compared_training", "train"],
     },
 )

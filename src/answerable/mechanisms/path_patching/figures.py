@@ -6,48 +6,57 @@ written layer.head, feed-forward parts MLP layer; both count from 0.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from answerable.theme import categories, colour, round_edges, steps, style
+from answerable.theme import categories, colour, steps, style
 
 Rows = Sequence[Mapping[str, Any]]
 
 TITLE_PX, SUBTITLE_PX = 8.7, 6.8  # px of a character at 16 px semibold and at 13 px, rather more than less
 LINE = 20  # px from one row to the next
 MOST_ROWS = 20
+MULTIPLES = (1, 5, 20)  # of the threshold, where the next colour begins
+STRIPS = (("share_low", -0.46, -0.16), ("share", -0.16, 0.16), ("share_high", 0.16, 0.46))  # of a cell
 
 
-def effect_map(components: Rows, width: int) -> alt.LayerChart:
+def effect_map(components: Rows, width: int, *, threshold: float) -> alt.LayerChart:
     """Every head by layer, with a column of feed-forward parts beside them; crucial ones have a dot.
+
+    Each cell has three strips, lower end of the interval, effect, and upper end: a cell of one colour is sure.
 
     Parameters
     ----------
-    components : kind, layer, head, share, crucial
+    components : kind, layer, head, share, share_low, share_high, crucial
     width : px of the whole figure
+    threshold : share beyond which a component counts; colours begin there
     """
     n_heads = 1 + max(row["head"] for row in components if row["head"] is not None)
     n_layers = 1 + max(row["layer"] for row in components)
     column = n_heads + 0.6
+    edges = [sign * times * threshold for sign in (-1, 1) for times in MULTIPLES[::sign]]
+    bands = _bands(edges)
     cells = [
         {
-            "x": (column if row["head"] is None else row["head"]) - 0.5,
-            "x2": (column if row["head"] is None else row["head"]) + 0.5,
+            "x": middle + start,
+            "x2": middle + end,
             "y": row["layer"] - 0.5,
             "y2": row["layer"] + 0.5,
-            "middle": column if row["head"] is None else row["head"],
+            "middle": middle,
             "layer": row["layer"],
-            "share": row["share"],
-            "crucial": bool(row["crucial"]),
+            "share": row[name],
+            "band": bands[bisect.bisect(edges, row[name])],
+            "crucial": bool(row["crucial"]) and name == "share",
         }
         for row in components
+        for middle in [column if row["head"] is None else row["head"]]
+        for name, start, end in STRIPS
     ]
-    most = max(abs(row["share"]) for row in components) or 1.0
-    edges = round_edges(-most, most, count=6)
-    edges = edges if len(edges) in (2, 4, 6) else [-most / 2, most / 2]
     x_scale = alt.Scale(domain=[-0.6, column + 0.6], nice=False, zero=False)
     y_scale = alt.Scale(domain=[-0.6, n_layers - 0.4], nice=False, zero=False)
     heads = _every(n_heads, 6 if width < 500 else 16)
@@ -68,15 +77,15 @@ def effect_map(components: Rows, width: int) -> alt.LayerChart:
         ),
         y2="y2:Q",
         color=alt.Color(
-            "share:Q",
+            "band:N",
             title="Share of the behaviour",
-            scale=alt.Scale(**steps("signed", edges)),
+            sort=bands,
+            scale=alt.Scale(domain=bands, range=steps("signed", edges)["range"]),
             legend=alt.Legend(
                 orient="top",
-                direction="horizontal",
-                titleOrient="left" if width >= 500 else "top",
-                format="+.2~p",
-                gradientLength=min(320, width - 40),
+                titleOrient="top",
+                symbolType="square",
+                columns=0 if width >= 500 else 3,
                 titleLimit=0,
             ),
         ),
@@ -86,15 +95,16 @@ def effect_map(components: Rows, width: int) -> alt.LayerChart:
         .mark_point(filled=True, size=14, color=colour("ink"), opacity=1)
         .encode(x=alt.X("middle:Q", scale=x_scale), y=alt.Y("layer:Q", scale=y_scale))
     )
-    crucial = sum(cell["crucial"] for cell in cells)
+    crucial = sum(bool(row["crucial"]) for row in components)
     first = max(components, key=lambda row: abs(row["share"]))
-    return _finished(
+    return finished(
         (squares + dots).properties(height=max(120, min(420, 13 * n_layers))),
         width,
-        f"{crucial} of {len(cells)} components are crucial; the largest is {_named(first)}, {first['share']:+.1%}",
-        "Cell: change of the answer if the component is the twin's. Dot: beyond the threshold, interval and test.",
-        f"Map of {n_layers} layers by {n_heads} heads and MLPs; {crucial} of {len(cells)} are crucial, the largest "
-        f"{_named(first)} with {first['share']:+.1%}.",
+        f"{crucial} of {len(components)} components are crucial; the largest is {_named(first)}, {first['share']:+.1%}",
+        "Cell: change of the answer if the component is the twin's, from the lower end of its interval (left) to the "
+        "upper (right). Dot: crucial.",
+        f"Map of {n_layers} layers by {n_heads} heads and MLPs with intervals; {crucial} of {len(components)} are "
+        f"crucial, the largest {_named(first)} with {first['share']:+.1%}.",
     )
 
 
@@ -110,7 +120,7 @@ def components_chart(components: Rows, width: int, *, threshold: float, most: in
     """
     shown = sorted(components, key=lambda row: -abs(row["share"]))[:most]
     shown = sorted(shown, key=lambda row: row["share"])
-    y = _node_axis([row["node"] for row in shown])
+    y = node_axis([row["node"] for row in shown])
     drawn = [
         {
             name: row[name]
@@ -145,7 +155,7 @@ def components_chart(components: Rows, width: int, *, threshold: float, most: in
     lowest = shown[0]
     how = "Point and line: share with its interval; hollow: not crucial. Rules: the threshold."
     how += " Grey: random directions." if banded else ""
-    return _finished(
+    return finished(
         alt.layer(bands, *rules, intervals, *points).properties(height=alt.Step(LINE)),
         width,
         f"{_named(lowest)} carries most: without its own signal the answer changes by {lowest['share']:+.1%}",
@@ -189,7 +199,7 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
         scale=x_scale,
         axis=alt.Axis(labels=False, ticks=False, grid=False),
     )
-    y = alt.Y("y:Q", title="Components of a layer", scale=y_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
+    y = alt.Y("y:Q", title="Parts", scale=y_scale, axis=alt.Axis(labels=False, ticks=False, grid=False))
     most = max([edge["size"] for edge in drawn], default=1.0)
     lines = (
         alt.Chart(alt.InlineData(values=drawn))
@@ -234,7 +244,7 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
         )
     else:
         finding = f"The {len(nodes)} largest components act on the output directly, not through each other's heads"
-    return _finished(
+    return finished(
         alt.layer(lines, grounds, rims, words, numbers).properties(height=max(160, 64 * (lanes + 1))),
         width,
         finding,
@@ -271,7 +281,7 @@ def knock_out_chart(rows: Rows, width: int, *, kind: str = "heads") -> alt.Layer
         if below
         else f"Putting out up to {last['knocked_out']} ranked {kind} is no worse than random ones"
     )
-    return _finished(
+    return finished(
         alt.layer(band, random, intervals, line, points).properties(height=220),
         width,
         finding,
@@ -301,7 +311,7 @@ def comparison_chart(
     low, high = (choose([0.0, *(row["share"] for row in rows)]) for choose in (min, max))
     margin = 0.05 * (high - low or 1.0)
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
-    y = _node_axis(nodes)
+    y = node_axis(nodes)
     spans = [
         {"node": node, "low": min(of_node), "high": max(of_node)}
         for node in nodes
@@ -335,7 +345,7 @@ def comparison_chart(
             shape=alt.Shape("way:N", title=legend, sort=ways, scale=alt.Scale(domain=ways, range=shapes)),
         )
     )
-    return _finished(
+    return finished(
         alt.layer(zero, leaders, points).properties(height=alt.Step(LINE)),
         width,
         finding,
@@ -386,10 +396,23 @@ def _clear_lane(placed: Mapping[str, Mapping[str, Any]], column: int) -> float:
     return max(candidates, key=lambda lane: round(clearance(lane), 6))
 
 
-def _node_axis(nodes: Sequence[str]) -> alt.Y:
+def _bands(edges: Sequence[float]) -> list[str]:
+    """What each colour between two edges stands for, the lowest first."""
+    inner = [
+        "about 0" if low < 0 < high else f"{low:+.3g} to {high:+.3g}"
+        for low, high in itertools.pairwise(100 * edge for edge in edges)
+    ]
+    return [
+        f"{text} %" if text != "about 0" else text
+        for text in (f"below {100 * edges[0]:+.3g}", *inner, f"above {100 * edges[-1]:+.3g}")
+    ]
+
+
+def node_axis(nodes: Sequence[str], title: str = "Component") -> alt.Y:
+    """One line for each component."""
     return alt.Y(
         "node:N",
-        title="Component",
+        title=title,
         sort=None,
         scale=alt.Scale(type="point", domain=list(nodes), padding=0.6),
         axis=alt.Axis(grid=False),
@@ -407,8 +430,9 @@ def _every(count: int, most: int) -> list[int]:
     return list(range(0, count, step))
 
 
-def _finished(chart: Any, width: int, finding: str, how: str, description: str) -> alt.LayerChart:
-    finished: alt.LayerChart = chart.properties(
+def finished(chart: Any, width: int, finding: str, how: str, description: str) -> alt.LayerChart:
+    """A chart with its width, margins, title, the line below it, and its description."""
+    made: alt.LayerChart = chart.properties(
         width=width,
         autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
         padding={"left": 14, "right": 16, "top": 4, "bottom": 4},
@@ -418,4 +442,4 @@ def _finished(chart: Any, width: int, finding: str, how: str, description: str) 
         ),
         description=" ".join(description.split()),
     )
-    return finished
+    return made

@@ -15,6 +15,7 @@ from answerable.mechanisms.path_patching.effects import Effects, PathPatching
 from answerable.mechanisms.path_patching.readings import CLASSES, looks, mlp_readings
 from answerable.mechanisms.path_patching.sweep import Node, Receiver
 from answerable.mechanisms.path_patching.tracing import Trace
+from answerable.mechanisms.path_patching.training import ComparedTraining, Training, compared_training
 from answerable.statistics import fold_numbers
 
 Floats = npt.NDArray[np.float64]
@@ -42,11 +43,13 @@ class Findings:
     ----------
     trace, method : the pairs as the model reads them, and how effects are found
     draws : random directions, and random sets of the knock-out
+    training : how the parts are trained on one half of the words and judged on the other; None: they are not
     """
 
     trace: Trace
     method: PathPatching
     draws: int = 20
+    training: Training | None = None
 
     @cached_property
     def effects(self) -> Effects:
@@ -233,6 +236,26 @@ class Findings:
         carrying = [node for node in self.effects.largest() if self.effects.of(node) < 0]
         return targeted_mask(self.trace.lm, carrying).table().rows(named=True) if carrying else []
 
+    @cached_property
+    def trained(self) -> ComparedTraining | None:
+        """Training of the parts that one half of the words ranks, judged on the other, beside its controls."""
+        asked = self.trace.asked
+        if self.training is None or len({pair.unit for pair, _ in asked}) < 2 * OF_A_HALF:
+            return None
+        halves = fold_numbers(len(asked), 2, seed=self.method.seed, groups=[pair.unit for pair, _ in asked])
+        taught, judged = ([one for one, half in zip(asked, halves, strict=True) if half == side] for side in (0, 1))
+        units = {pair.unit for pair, _ in taught}
+        ranking = [i for i, unit in enumerate(self.trace.units) if unit in units]
+        if len({self.trace.units[i] for i in ranking}) < OF_A_HALF:
+            return None
+        ranked = self._of_a_half(ranking).fit(self.trace.select(ranking))
+        nodes = [node for node in ranked.ranked("head") if ranked.of(node) < 0][: self._most_to_train()]
+        return compared_training(self.trace.lm, nodes, taught, judged, self.training)
+
+    def _most_to_train(self) -> int:
+        """As many heads as ``top`` says, and half of all at most, so that as many random others are left."""
+        return min(self.method.top, sum(node.kind == "head" for node in self.effects.nodes) // 2)
+
     def told(self) -> dict[str, Any]:
         """What the words of the answer need besides the tables."""
         effects, trace = self.effects, self.trace
@@ -273,6 +296,14 @@ def _screened(found: Findings) -> list[Any] | None:
     return None if agreement is None else [agreement.value, agreement.method]
 
 
+def _training(found: Findings) -> list[dict[str, Any]]:
+    return [] if found.trained is None else found.trained.table().rows(named=True)
+
+
+def _training_gain(found: Findings) -> list[Any] | None:
+    return None if found.trained is None else list(found.trained.gain(seed=found.method.seed))
+
+
 # Each is kept once it is done, so that a run that is killed goes on behind the last one.
 STAGES: dict[str, Callable[[Findings], Any]] = {
     "components": Findings.components,
@@ -286,5 +317,7 @@ STAGES: dict[str, Callable[[Findings], Any]] = {
     "screened": _screened,
     "missed": Findings.missed,
     "mask": Findings.mask,
+    "training": _training,
+    "training_gain": _training_gain,
     "told": Findings.told,
 }

@@ -8,10 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from answerable.errors import BadInput, unknown
 from answerable.mechanisms.path_patching import words as lists
+
+if TYPE_CHECKING:
+    from answerable.subjects.language_model import LanguageModel
 
 Spans = Mapping[str, tuple[tuple[int, int], ...]]
 
@@ -297,22 +300,25 @@ class Pairs:
         return Pairs(tuple(made), self.behaviour, self.dropped)
 
 
-def word_list(table: Any) -> list[tuple[str, str]]:
-    """Words and their translations from the first two columns of a table; rows that lack one are left out.
+def commonest(lm: LanguageModel, words: Sequence[tuple[str, str]], most: int = 2000) -> list[tuple[str, str]]:
+    """Of a dictionary's words those that are one token, as their translations are, the most common ones first.
 
-    Raises
-    ------
-    BadInput : fewer than two columns, or columns that hold no texts
+    A tokenizer gives its smaller numbers to what is frequent in the texts that it was made from.
+
+    Parameters
+    ----------
+    lm : a model with its tokenizer
+    words : (word, translation) pairs
+    most : how many at most
     """
-    import polars as pl
+    here, there = ([_only_token(lm, " " + word) for word in column] for column in zip(*words))
+    places = [i for i, (a, b) in enumerate(zip(here, there)) if a is not None and b is not None]
+    return [words[i] for i in sorted(places, key=lambda i: (here[i], i))[:most]]
 
-    from answerable.subjects import read_table
 
-    frame = read_table(table)
-    if frame.width < 2 or any(frame.schema[name] != pl.String for name in frame.columns[:2]):
-        raise BadInput("its first two columns are not texts", where="words", mend="give two columns: word, translation")
-    rows = [(a.strip(), b.strip()) for a, b in frame.select(frame.columns[:2]).iter_rows() if a and b]
-    return [(a, b) for a, b in rows if a and b]
+def _only_token(lm: LanguageModel, text: str) -> int | None:
+    found = lm.tokenizer(text, add_special_tokens=False)["input_ids"]
+    return found[0] if len(found) == 1 else None
 
 
 def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prompts") -> list[tuple[int, ...]]:

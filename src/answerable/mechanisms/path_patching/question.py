@@ -15,6 +15,7 @@ from answerable.question import Field, Question, Subject
 
 if TYPE_CHECKING:
     from answerable.run import Run
+    from answerable.subjects.language_model import LanguageModel
 
     from .findings import Findings
     from .pairs import Pairs
@@ -49,8 +50,10 @@ class PathPatching(Question):
     table: Annotated[Any, Subject("table")] = Field(
         None, description="pairs of prompts: columns positive, negative, answer; foil and unit if wanted"
     )
-    words: Annotated[Any, Subject("table")] = Field(
-        None, description="word list for translation, two columns: word, translation; the built-in one by default"
+    words: Annotated[Any, Subject("word_list")] = Field(
+        None,
+        description="word list for translation: a table whose first columns are word and translation, or the .index "
+        "file of a dictionary in the dictd format, as FreeDict's are; the built-in words by default",
     )
     source: str = Field("English", min_length=1, max_length=40, description="language of the words")
     target: str = Field("French", min_length=1, max_length=40, description="language of the answers")
@@ -86,6 +89,14 @@ class PathPatching(Question):
         20, ge=5, le=500, unit="draws", description="random directions, and random sets of the knock-out"
     )
     resamples: int = Field(2000, ge=100, le=100_000, unit="resamples", description="bootstrap resamples of the pairs")
+    train: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        unit="steps",
+        description="steps of training the largest parts on half of the words, beside random parts and all parameters",
+    )
+    rate: float = Field(1e-3, gt=0, le=1, unit="1", description="learning rate of that training")
     allow_leaky: bool = Field(False, description="go on where the model still answers more than a tenth of the twins")
 
     @model_validator(mode="after")
@@ -124,6 +135,7 @@ class PathPatching(Question):
         """The pairs as the model reads them, to be asked all there is to ask."""
         from .effects import PathPatching as Method
         from .findings import Findings
+        from .training import Training
 
         trace = self._trace(run)
         run.status("patching every head and feed-forward part")
@@ -140,9 +152,12 @@ class PathPatching(Question):
             seed=int(run.rng("folds").integers(2**31)),
             resamples=self.resamples,
         )
-        return Findings(trace, method, self.draws)
+        training = Training(steps=self.train, rate=self.rate, seed=method.seed) if self.train else None
+        return Findings(trace, method, self.draws, training)
 
     def _trace(self, run: Run) -> Trace:
+        from answerable.subjects.language_model import load
+
         from . import replicas
         from .tracing import trace
 
@@ -151,10 +166,11 @@ class PathPatching(Question):
             lm = replicas.planted(seed) if self.replica == "planted" else replicas.random_weights(seed)
             random = self.replica == "random"
             return trace(lm, None, replicas.planted_pairs(seed), keep_wrong=random, allow_leaky=True)
-        return trace(self.model, None, self._pairs(), allow_leaky=self.allow_leaky, device=run.device, run=run)
+        lm = load(self.model, device=run.device, run=run)
+        return trace(lm, None, self._pairs(lm), allow_leaky=self.allow_leaky)
 
-    def _pairs(self) -> Pairs:
-        from .pairs import Pairs, word_list
+    def _pairs(self, lm: LanguageModel) -> Pairs:
+        from .pairs import Pairs
 
         if self.task == "names":
             made = Pairs.names(limit=self.pairs)
@@ -163,7 +179,7 @@ class PathPatching(Question):
             made = Pairs(made.pairs[: self.pairs], made.behaviour, made.dropped)
         else:
             made = Pairs.translation(
-                None if self.words is None else word_list(self.words),
+                self._words(lm),
                 source=self.source,
                 target=self.target,
                 template=self.template,
@@ -171,6 +187,17 @@ class PathPatching(Question):
                 limit=self.pairs,
             )
         return made if self.wrap == "{prompt}" else made.wrapped(self.wrap)
+
+    def _words(self, lm: LanguageModel) -> list[tuple[str, str]] | None:
+        from answerable.subjects import read_word_list
+        from answerable.subjects.word_list import is_dictionary
+
+        from .pairs import commonest
+
+        if self.words is None:
+            return None
+        found = read_word_list(self.words)
+        return commonest(lm, found) if is_dictionary(self.words) else found
 
 
 def _receivers(given: list[str] | None) -> tuple[Any, ...]:

@@ -85,6 +85,15 @@ MASK = {
     "trained": "numbers of it in slices of the largest components that carry the behaviour [numbers]",
     "scale": "factor of its gradient: heads of the layer over heads trained [1]",
 }
+TRAINING = {
+    "way": "what was trained: nothing, the parts that carry the behaviour, as many random ones, or everything",
+    "parameters": "numbers that were free to move [numbers]",
+    "accuracy": "share of other prompts answered right afterwards [1]",
+    "low": "lower end of its interval (Clopper and Pearson, 95 %) [1]",
+    "high": "upper end of its interval [1]",
+    "log_probability": "mean log-probability of their answers [nats]",
+    "other_loss": "rise of the loss on the words of the twins, which nobody taught [nats per token]",
+}
 PAIRS = {
     "what": "what the line counts or shows",
     "value": "the number, or the text of the first pair",
@@ -103,6 +112,7 @@ def tables(unit: Mapping[str, Any]) -> dict[str, Table]:
     for name, titles, title in (
         ("knock_out", KNOCK_OUT, "Knock-out on other words"),
         ("heads", HEADS, "Where each head looks"),
+        ("training", TRAINING, "Training on half of the words, judged on the other"),
         ("mask", MASK, "What training of the largest parts alone would move"),
     ):
         if unit[name]:

@@ -32,6 +32,7 @@ class Trace:
     dropped : pairs left out, counted by reason
     behaviour : in words
     notes : what was done to the model or the pairs, for a reader
+    asked : every pair whose answer is one token, answered right or not, with that token
     """
 
     lm: LanguageModel
@@ -45,6 +46,7 @@ class Trace:
     dropped: dict[str, int] = field(default_factory=dict)
     behaviour: str = ""
     notes: tuple[str, ...] = ()
+    asked: tuple[tuple[Pair, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -137,6 +139,7 @@ def trace(
             mend="give more pairs",
         )
     chosen = [asked[i] for i in kept]
+    with_answers = tuple(zip(asked, answers, strict=True))
     answers = [answers[i] for i in kept]
     negative = record_last(lm, [pair.negative for pair in chosen], prefixes=False)
     leaks = sum(_right(lm, negative, answers))
@@ -159,6 +162,7 @@ def trace(
         dict(dropped),
         pairs.behaviour,
         notes,
+        with_answers,
     )
 
 

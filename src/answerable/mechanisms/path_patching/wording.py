@@ -99,6 +99,12 @@ def metrics(unit: Mapping[str, Any]) -> dict[str, Metric]:
             method=f"{missed} of {sampled} drawn at random, Clopper and Pearson, 95 %", role="control",
             label="Share of components left to the screen that belong among the largest",
         )  # fmt: skip
+    if unit["training_gain"] is not None:
+        value, low, high, method = unit["training_gain"]
+        made["training_gain"] = Metric(
+            value, low, high, unit="nats", method=method,
+            label="Log-probability gained by training the parts, less that of random parts",
+        )  # fmt: skip
     return made
 
 
@@ -146,7 +152,7 @@ def drawn(unit: Mapping[str, Any]) -> dict[str, Figure]:
         for row in components
     ]
     made = {
-        "effects": Figure.drawn(figures.effect_map, components),
+        "effects": Figure.drawn(figures.effect_map, components, threshold=unit["threshold"]),
         "components": Figure.drawn(figures.components_chart, nodes, threshold=unit["threshold"]),
     }
     in_graph = {edge["sender"] for edge in unit["edges"]}
@@ -155,8 +161,26 @@ def drawn(unit: Mapping[str, Any]) -> dict[str, Figure]:
     )
     if unit["knock_out"]:
         made["knock_out"] = Figure.drawn(figures.knock_out_chart, unit["knock_out"])
+    made |= _readings(unit)
     made["paths"] = _paths_figure(components, worth, unit["path"])
     made["ranks"] = _ranks_figure(unit["ranks"], worth)
+    return made
+
+
+def _readings(unit: Mapping[str, Any]) -> dict[str, Figure]:
+    """What heads look at, feed-forward parts write and training does, as far as each was found."""
+    from . import readings_figures as figures
+
+    made = {}
+    if unit["heads"]:
+        sizes = {row["node"]: abs(row["share"]) for row in unit["components"]}
+        heads = [row | {"node": f"{row['layer']}.{row['head']}"} for row in unit["heads"]]
+        heads.sort(key=lambda row: -sizes[row["node"]])
+        made["roles"] = Figure.drawn(figures.roles_chart, heads)
+    if any(row["place"] == "out" for row in unit["mlps"]):
+        made["writing"] = Figure.drawn(figures.writing_chart, unit["mlps"])
+    if unit["training"]:
+        made["training"] = Figure.drawn(figures.training_chart, unit["training"])
     return made
 
 
