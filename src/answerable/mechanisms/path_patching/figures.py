@@ -41,22 +41,7 @@ def effect_map(components: Rows, width: int, *, threshold: float) -> alt.LayerCh
     column = n_heads + 0.6
     edges = [sign * times * threshold for sign in (-1, 1) for times in MULTIPLES[::sign]]
     bands = _bands(edges)
-    cells = [
-        {
-            "x": middle + start,
-            "x2": middle + end,
-            "y": row["layer"] - 0.5,
-            "y2": row["layer"] + 0.5,
-            "middle": middle,
-            "layer": row["layer"],
-            "share": row[name],
-            "band": bands[bisect.bisect(edges, row[name])],
-            "crucial": bool(row["crucial"]) and name == "share",
-        }
-        for row in components
-        for middle in [column if row["head"] is None else row["head"]]
-        for name, start, end in STRIPS
-    ]
+    cells = [cell for row in components for cell in _strips(row, column, edges, bands)]
     x_scale = alt.Scale(domain=[-0.6, column + 0.6], nice=False, zero=False)
     y_scale = alt.Scale(domain=[-0.6, n_layers - 0.4], nice=False, zero=False)
     heads = _every(n_heads, 6 if width < 500 else 16)
@@ -90,12 +75,17 @@ def effect_map(components: Rows, width: int, *, threshold: float) -> alt.LayerCh
             ),
         ),
     )
+    marked = [
+        {"middle": column if row["head"] is None else row["head"], "layer": row["layer"]}
+        for row in components
+        if row["crucial"]
+    ]
     dots = (
-        alt.Chart(alt.InlineData(values=[cell for cell in cells if cell["crucial"]]))
+        alt.Chart(alt.InlineData(values=marked))
         .mark_point(filled=True, size=14, color=colour("ink"), opacity=1)
         .encode(x=alt.X("middle:Q", scale=x_scale), y=alt.Y("layer:Q", scale=y_scale))
     )
-    crucial = sum(bool(row["crucial"]) for row in components)
+    crucial = len(marked)
     first = max(components, key=lambda row: abs(row["share"]))
     return finished(
         (squares + dots).properties(height=max(120, min(420, 13 * n_layers))),
@@ -394,6 +384,20 @@ def _clear_lane(placed: Mapping[str, Mapping[str, Any]], column: int) -> float:
     middle = lanes / 2
     candidates = sorted((step / 8 for step in range(int(8 * lanes) + 1)), key=lambda lane: abs(lane - middle))
     return max(candidates, key=lambda lane: round(clearance(lane), 6))
+
+
+def _strips(
+    row: Mapping[str, Any], column: float, edges: Sequence[float], bands: Sequence[str]
+) -> list[dict[str, Any]]:
+    """One component's cell: strips of one colour are one rectangle."""
+    middle = column if row["head"] is None else row["head"]
+    coloured = [(bands[bisect.bisect(edges, row[name])], start, end) for name, start, end in STRIPS]
+    cells = []
+    for band, group in itertools.groupby(coloured, key=lambda strip: strip[0]):
+        some = list(group)
+        place = {"x": middle + some[0][1], "x2": middle + some[-1][2]}
+        cells.append({**place, "y": row["layer"] - 0.5, "y2": row["layer"] + 0.5, "band": band})
+    return cells
 
 
 def _bands(edges: Sequence[float]) -> list[str]:
