@@ -22,6 +22,7 @@ QUESTIONS = {
     "counterfactual-queries": "answerable.explanations.counterfactual_queries.question:CounterfactualQueries",
     "path-effects": "answerable.explanations.path_effects.question:PathEffects",
     "security-games": "answerable.guarantees.security_games.question:SecurityGames",
+    "model-lineage": "answerable.provenance.model_lineage.question:ModelLineage",
 }
 
 

@@ -28,11 +28,14 @@ SUBJECTS = {
     "census_blocks": "answerable.subjects.census_blocks",
     "matrix_game": "answerable.subjects.matrix_game",
     "word_list": "answerable.subjects.word_list",
+    "answer_log": "answerable.subjects.answer_log",
+    "endpoint": "answerable.subjects.endpoint",
 }
 
 __getattr__, __dir__, _exported = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "answer_log": ["AnswerLog", "read_answer_log"],
         "arrays": ["read_arrays"],
         "concept_table": ["read_concepts", "read_partition"],
         "census_blocks": ["read_blocks"],
@@ -43,6 +46,7 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
         "movements": ["read_movebank"],
         "streets": ["read_streets"],
         "sparse_autoencoder": ["SparseAutoencoder", "read_sparse_autoencoder"],
+        "endpoint": ["Endpoint"],
         "table": ["as_table", "read_column", "read_table"],
         "texts": ["read_text", "read_texts"],
         "token_logprobs": ["RecordedTokens", "read_token_logprobs"],
