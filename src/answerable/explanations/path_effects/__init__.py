@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "api": ["PathEffects", "PathSpecificEffects"],
         "boosting": ["BoostedTrees"],
+        "identification": ["Obstacle", "identify"],
         "solver": ["influence_scores", "stretch_weights", "telescope"],
     },
 )

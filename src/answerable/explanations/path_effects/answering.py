@@ -14,6 +14,8 @@ from answerable.errors import BadInput
 from answerable.explanations.path_effects.api import PathEffects, PathSpecificEffects
 from answerable.explanations.path_effects.boosting import BoostedTrees
 from answerable.explanations.path_effects.effects import Effect
+from answerable.explanations.path_effects.identification import identify
+from answerable.explanations.path_effects.sensitivity import EffectRange
 from answerable.statistics import influence_interval
 from answerable.statistics.intervals import Interval
 
@@ -35,12 +37,14 @@ class Asked:
     ----------
     question : the fields
     fitted : the effects
-    blocks : columns of each mediator block, by its name
+    hidden : why the last block cannot be told from those before it, where the graph says so; else empty
+    span : what the effect through the last block could be, had it a hidden cause in common with those before it
     """
 
     question: Question
     fitted: PathEffects
-    blocks: dict[str, list[str]]
+    hidden: str
+    span: EffectRange | None
 
     @classmethod
     def of(cls, question: Question, run: Run) -> Asked:
@@ -49,6 +53,7 @@ class Asked:
 
         table = read_table(question.table)
         blocks = blocks_of(question.mediators, table.columns)
+        hidden = _hidden(question, blocks)
         seed = 0 if run.seed is None else run.seed
         settings = PathSpecificEffects(
             blocks,
@@ -76,7 +81,7 @@ class Asked:
             drop_missing=question.drop_missing,
             where=str(question.table) if isinstance(question.table, str) else "table",
         )
-        return cls(question, fitted, blocks)
+        return cls(question, fitted, hidden, fitted.sensitivity())
 
     @property
     def scale(self) -> float:
@@ -90,8 +95,15 @@ class Asked:
 
     @property
     def paths(self) -> list[Effect]:
-        """The effects that add up to the total."""
+        """The effects that add up to the total; mediators together where they cannot be told apart."""
+        if self.hidden:
+            return [self.fitted["direct"], self.fitted["indirect"]]
         return [one for one in self.fitted.effects if one.name not in ("total", "indirect")]
+
+    @property
+    def last(self) -> str:
+        """Name of the effect through the last block."""
+        return f"through {self.fitted.blocks[-1]}"
 
     def scaled(self, interval: Interval) -> tuple[float, float, float]:
         """Value and ends in `unit`."""
@@ -131,6 +143,18 @@ def blocks_of(entries: list[str], columns: list[str]) -> dict[str, list[str]]:
     return found
 
 
+def _hidden(question: Question, blocks: dict[str, list[str]]) -> str:
+    """What the graph says against the last block; refuses a graph under which more than that is lost."""
+    if question.graph is None:
+        return ""
+    found = identify(question.graph, question.treatment, question.outcome, blocks, question.covariates or [])
+    last = list(blocks)[-1]
+    for one in found:
+        if one.kind != "hidden cause" or "direct" in one.effects or f"through {last}" not in one.effects:
+            raise BadInput(f"the effects cannot be told: {one.reason}", where="graph", mend=one.mend)
+    return found[0].reason if found else ""
+
+
 def answered(asked: Asked, figures: Any) -> Answer:
     """The answer, with everything said of it."""
     flaws = asked.fitted.flaws
@@ -153,7 +177,7 @@ def _summary(asked: Asked, flaws: list[str]) -> str:
         return f"Along which paths {outcome} differs ({contrast}) {told}."
     total = asked.fitted["total"].interval.value * asked.scale
     parts = sorted(asked.paths, key=lambda one: -abs(one.interval.value))
-    said = ", ".join(f"{_signed(one.interval.value * asked.scale)} {_way(one.name)}" for one in parts[:3])
+    said = ", ".join(f"{_signed(one.interval.value * asked.scale)} {_way(asked, one.name)}" for one in parts[:3])
     more = f" and {len(parts) - 3} smaller paths" if len(parts) > 3 else ""
     return f"{_capital(outcome)} differs by {_signed(total)} {asked.unit} ({contrast}): {said}{more}."
 
@@ -165,26 +189,41 @@ def _verdict(asked: Asked, flaws: list[str]) -> Verdict:
     sides = {one.name: asked.sides(one) for one in asked.paths}
     moving = [name for name, side in sides.items() if side in (1, -1)]
     beyond = f"beyond {asked.question.least:g} {asked.unit}" if asked.question.least else "clear of zero"
+    unknown = f"; how much runs {asked.last} alone no data can tell: {asked.hidden}" if asked.hidden else ""
     if moving:
-        named = " and ".join(_way(name) for name in moving[:3]) + (" and others" if len(moving) > 3 else "")
-        return Verdict("moves", f"the effect {named} is {beyond}, at {asked.question.level:.3g} for all paths at once")
+        named = " and ".join(_way(asked, name) for name in moving[:3]) + (" and otherwise" if len(moving) > 3 else "")
+        return Verdict("moves", f"it runs {named}, {beyond}{_at_once(asked)}{unknown}")
     if all(side == 0 for side in sides.values()):
-        return Verdict("negligible", f"every path is within {asked.question.least:g} {asked.unit} of zero")
+        return Verdict("negligible", f"every path is within {asked.question.least:g} {asked.unit} of zero{unknown}")
     widest = max(asked.paths, key=lambda one: (one.band or one.interval).high - (one.band or one.interval).low)
     _, low, high = asked.scaled(widest.band or widest.interval)
-    reason = f"no path is {beyond}; {_way(widest.name)}, anything from {low:.3g} to {high:.3g} {asked.unit} fits"
-    return Verdict("undecided", reason, "more rows; a quarter of the interval's width takes sixteen times as many")
+    reason = f"no path is {beyond}; {_way(asked, widest.name)}, anything from {low:.3g} to {high:.3g} {asked.unit} fits"
+    return Verdict(
+        "undecided", reason + unknown, "more rows; a quarter of the interval's width takes sixteen times as many"
+    )
+
+
+def _at_once(asked: Asked) -> str:
+    return "" if asked.hidden else f", at {asked.question.level:.0%} for all paths at once"
 
 
 def _metrics(asked: Asked) -> dict[str, Metric]:
     fitted = asked.fitted
     found: dict[str, Metric] = {}
     for one in fitted.effects:
+        if asked.hidden and one.name.startswith("through "):
+            continue
         value, low, high = asked.scaled(one.interval)
         method = f"{one.interval.method}; {_capital_not(_learned(asked))}"
         label = {"total": "Total effect", "direct": "Direct effect", "indirect": "Through all mediators"}.get(one.name)
         label = f"{label or _capital(one.name)}, {_contrast(asked)}"
         found[_key(one.name, found)] = Metric(value, low, high, unit=asked.unit, method=method, label=label)
+    if asked.span is not None:
+        value, low, high = (asked.scale * end for end in (fitted[asked.last].interval.value, *asked.span[:2]))
+        found["if_hidden_cause"] = Metric(
+            min(max(value, low), high), low, high, unit=asked.unit, kind="bounds", method=asked.span.method,
+            label=f"{_capital(_shown(asked.last))}, had it a hidden cause in common with the blocks before it",
+        )  # fmt: skip
     raw = asked.scaled(_raw(fitted))
     found["raw_difference"] = Metric(
         *raw,
@@ -262,9 +301,11 @@ PROPENSITY_BINS = {
 def _tables(asked: Asked) -> dict[str, Table]:
     fitted, unit = asked.fitted, asked.unit
     scaled = ("estimate", "low", "high", "band_low", "band_high", "se")
+    told = [one.name for one in fitted.effects if not (asked.hidden and one.name.startswith("through "))]
     others = fitted.estimators().rename({"nested regression": "nested_regression"})
     effects = fitted.summary().join(others.drop("self-normalised"), on="effect", maintain_order="left")
     effects = effects.with_columns(pl.col(*scaled, "nested_regression", "weighting", "canonical") * asked.scale)
+    effects = effects.filter(pl.col("effect").is_in(told))
     in_unit = {
         name: f"{text} [{unit}]" if name in (*scaled, *list(EFFECTS)[-3:]) else text for name, text in EFFECTS.items()
     }
@@ -293,7 +334,9 @@ def _propensity_bins(asked: Asked) -> pl.DataFrame:
 
 def _figures(asked: Asked, figures: Any, tables: dict[str, Table], void: bool) -> dict[str, Figure]:
     arms = (asked.fitted.arrays.reference, asked.fitted.arrays.comparison)
-    effects = tables["effects"].frame.filter(pl.col("effect") != "indirect")
+    drawn = ["total", *(one.name for one in asked.paths)]
+    effects = tables["effects"].frame.filter(pl.col("effect").is_in(drawn))
+    effects = effects.with_columns(pl.col("effect").replace({"indirect": _together(asked)}))
     return {
         "effects": Figure.drawn(
             figures.waterfall, effects, unit=asked.unit, outcome=asked.question.outcome, contrast=asked.fitted.contrast,
@@ -317,6 +360,8 @@ def _limits(asked: Asked, flaws: list[str]) -> list[str]:
         f"{_capital(_shown(asked.question.treatment))} is taken to be as good as random {alike}.",
     ]
     if len(fitted.blocks) > 1:
+        if asked.hidden:
+            found.append(f"By the graph {_shown(last)} cannot be told from the blocks before it: {asked.hidden}.")
         found.append(f"The order of the blocks is taken as given: {_shown(last)} must not move those before it.")
     found += [_capital(f"{flaw}.") for flaw in flaws[1:6]]
     found += [f"{count} rows were left out: {_shown(reason)}." for reason, count in fitted.arrays.dropped.items()]
@@ -338,8 +383,14 @@ def _rows(asked: Asked) -> str:
     return f"{asked.fitted.arrays.treated.size:,} rows"
 
 
-def _way(name: str) -> str:
-    return "directly" if name == "direct" else _shown(name)
+def _way(asked: Asked, name: str) -> str:
+    return "directly" if name == "direct" else _together(asked) if name == "indirect" else _shown(name)
+
+
+def _together(asked: Asked) -> str:
+    """All mediated paths in words."""
+    blocks = [_shown(name) for name in asked.fitted.blocks]
+    return f"through {' and '.join(blocks)}" if len(blocks) < 4 else f"through {len(blocks)} mediators"
 
 
 def _signed(value: float) -> str:

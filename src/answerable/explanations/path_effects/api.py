@@ -24,9 +24,10 @@ from answerable.explanations.path_effects.learners import (
 )
 from answerable.explanations.path_effects.nuisances import Fit, Nested, Nuisances, Study, cross_fitted
 from answerable.explanations.path_effects.overlap import WeightRow, flaws, rare_share, rows_behind, weight_rows, who
+from answerable.explanations.path_effects.sensitivity import RESAMPLES, EffectRange, cells_of, resampled_ends
 from answerable.explanations.path_effects.solver import Levels, Scores, influence_scores, stretches, telescope
 from answerable.statistics import Floats, Ints, fold_numbers
-from answerable.statistics.inputs import count_of, level_of
+from answerable.statistics.inputs import count_of, generator, level_of
 
 LEAST_PER_FOLD = 5  # rows of each arm for each fold
 MOST_CLIP = 0.1
@@ -478,6 +479,28 @@ class PathEffects:
         if found is None:
             raise BadInput(f"there is none given {known} blocks", where="propensities", mend="ask for 0 or all blocks")
         return found
+
+    def sensitivity(self) -> EffectRange | None:
+        """What the effect through the last block could be, did it share a hidden cause with the blocks before it.
+
+        Returns
+        -------
+        None : with one block alone, or where neither cells are few nor the outcome is bounded
+        """
+        if len(self.blocks) < 2:
+            return None
+        level, arrays = self.settings.level, self.arrays
+        cells = cells_of(arrays.treated, arrays.outcome, arrays.X, arrays.columns)
+        if cells is not None:
+            rng = generator(self.settings.random_state, len(arrays.treated))
+            ends = resampled_ends(cells, rng, arrays.groups, level)
+            method = f"sharp over response types in cells; {RESAMPLES} bootstrap resamples, {level:.0%} outer ends"
+            return EffectRange(ends.low, ends.high, method)
+        if not self.is_binary:
+            return None
+        everybody = self.theta(**dict.fromkeys([*self.blocks, "Y"], 1)).interval
+        method = f"what remains between 0 and 1, with the {level:.0%} interval of E[Y] under the comparison"
+        return EffectRange(everybody.low - 1, everybody.high, method)
 
     def ignoring(self, *blocks: str) -> PathEffects:
         """The same fit with some blocks left out, as earlier work had it; biased where they matter."""

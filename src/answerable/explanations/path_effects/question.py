@@ -57,6 +57,11 @@ class PathEffects(Question):
     reference: str | None = Field(None, description="the attribute's value that is compared with; 0 by default")
     comparison: str | None = Field(None, description="its value whose effect is asked for; 1 by default")
     positive: str | None = Field(None, description="value of the outcome that counts as 1, where it is a word")
+    graph: Annotated[Any, Subject("causal_graph")] = Field(
+        None,
+        description='a causal graph of the columns, in words ("sex -> {department admission}; department -> admission")'
+        " or a file; then the answer says which effects no data can tell",
+    )
     unit: str | None = Field(None, min_length=1, max_length=40, description="unit of a numeric outcome, in words")
     groups: str | None = Field(
         None, description="column of persons or hospitals, whose rows share a fold and may depend on each other"

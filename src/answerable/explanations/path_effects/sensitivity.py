@@ -13,13 +13,17 @@ to what was seen. It is sharp; where W takes many values the overlap is 0 and th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from answerable.explanations.path_effects.cells import cell_numbers
 from answerable.statistics import Floats, Ints
 
 RESAMPLES = 500
+MOST_CELLS = 10_000  # of all combinations of covariates, mediators and attribute
+ROWS_PER_CELL = 5  # on average, below which cells are too thin to tell ends from
 
 
 class Ends(NamedTuple):
@@ -125,3 +129,39 @@ def resampled_ends(cells: Cells, rng: np.random.Generator, clusters: np.ndarray 
     table = np.array(found)
     alpha = (1 - level) / 2
     return Ends(float(np.quantile(table[:, 0], alpha)), float(np.quantile(table[:, 1], 1 - alpha)))
+
+
+class EffectRange(NamedTuple):
+    """What the effect through the last block can be, whatever cause it shares with the blocks before it.
+
+    Attributes
+    ----------
+    low, high : ends with sampling error
+    method : how they were found
+    """
+
+    low: float
+    high: float
+    method: str
+
+
+def cells_of(treated: Ints, outcome: Floats, X: Floats, columns: Sequence[int]) -> Cells | None:
+    """Rows as cells, or None where they are too many for the rows.
+
+    Parameters
+    ----------
+    treated, outcome : (n,) 0 or 1, and float64
+    X : (n, p) float64
+    columns : number of columns of Z, of Z and M1, ..., of Z and M1..MK; K of at least 2
+    """
+    spans = (slice(0, columns[0]), slice(columns[0], columns[-2]), slice(columns[-2], columns[-1]))
+    parts = [_numbered(X[:, span]) for span in spans]
+    size = 2 * int(np.prod([float(part.max()) + 1 for part in parts]))
+    filled = len(np.unique(parts[0] * (size + 1) + parts[1] * (int(parts[2].max()) + 1) + parts[2]))
+    if size > MOST_CELLS or len(treated) < ROWS_PER_CELL * filled:
+        return None
+    return Cells(treated, outcome, *parts)
+
+
+def _numbered(X: Floats) -> Ints:
+    return cell_numbers(X, [X.shape[1]])[X.shape[1]] if X.shape[1] else np.zeros(len(X), dtype=np.int64)
