@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from answerable.errors import BadInput
+from answerable.guarantees.security_games.api import street_game
 from answerable.guarantees.security_games.bimatrix import (
     least_exploitable_pure,
     lemke_howson,
     support_enumeration,
     vertex_enumeration,
 )
+from answerable.guarantees.security_games.game import actions, payoffs
 from answerable.guarantees.security_games.minimax import certificate, minimax
 from answerable.guarantees.security_games.regret import regret_matching
 from answerable.guarantees.security_games.sparse import sparse_minimax, value_by_patrols
@@ -30,6 +33,7 @@ from answerable.guarantees.security_games.twins import (
 )
 from tests.oracles import security_games as oracle
 
+EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 ROCK_PAPER_SCISSORS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 METHODS = ("simplex", "interior-point")
 
@@ -97,6 +101,22 @@ def test_large_games_are_solved_to_ten_digits(shape: tuple[int, int], seed: int)
     lows, highs = found.history[:, 1], found.history[:, 2]
     assert (lows <= found.high + 1e-12).all() and (highs >= found.low - 1e-12).all()  # every look is a proof
     assert highs[-1] - lows[-1] < 1e-9 < highs[0] - lows[0]
+
+
+def test_a_vertex_is_found_on_a_wide_face_of_optimal_strategies() -> None:
+    """Where hundreds of rows have probability, columns without any bind at a vertex."""
+    game = street_game(
+        EXAMPLES / "replica-streets.graphml", EXAMPLES / "chinatown-infrastructure.geojson",
+        EXAMPLES / "replica-blocks.csv", box=(40.7100, 40.7215, -74.0100, -73.9935), defenders=2, steps=14,
+        homes=[(40.7123, -74.0018), (40.7160, -74.0080), (40.7190, -73.9970)], return_home=True,
+    )  # fmt: skip
+    rows = actions(game)
+    U = payoffs(game, rows.covered, rows.cost)[0]
+    spread, found = minimax(U, method="interior-point", vertex=False), minimax(U, method="interior-point")
+    assert np.count_nonzero(spread.row) > 100
+    assert np.count_nonzero(found.row) < 20
+    assert found.gap <= max(spread.gap, 1e-12)
+    assert found.value == pytest.approx(minimax(U, method="simplex").value, abs=1e-9)
 
 
 def test_a_matrix_that_is_none_is_refused() -> None:

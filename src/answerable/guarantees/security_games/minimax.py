@@ -318,16 +318,26 @@ def _longest(a: Floats, da: Floats, b: Floats, db: Floats) -> float:
 
 
 def _with_few_rows(U: Floats, found: Minimax) -> Minimax:
-    """A vertex among the optimal strategies, where the simplex method finds one that proves as much."""
+    """A vertex among the optimal strategies, where the simplex method finds one that proves as much.
+
+    Only rows that have probability can be in it; columns begin with those that have some, and those that the vertex
+    falls short against are added until there is none.
+    """
     rows = np.flatnonzero(found.row > 1e-7 * found.row.max())
-    columns = np.flatnonzero(found.column > 1e-7 * found.column.max())
-    spread = float(U.max() - U.min())
-    if len(rows) * len(columns) > 25 * SIMPLEX_ENTRIES:
-        return found
-    small = _simplex(U[np.ix_(rows, columns)])
-    row, column = np.zeros(U.shape[0]), np.zeros(U.shape[1])
-    row[rows], column[columns] = small.row, small.column
-    low, high = certificate(U, row, column)
-    if high - low <= max(found.gap, 1e-12 * spread):
-        return found._replace(low=low, high=high, row=row, column=column, method="interior-point, then simplex")
+    played = found.column > 1e-7 * found.column.max()
+    enough = max(found.gap, 1e-12 * float(U.max() - U.min()))
+    for _ in range(U.shape[1]):
+        columns = np.flatnonzero(played)
+        if len(rows) * len(columns) > 25 * SIMPLEX_ENTRIES:
+            return found
+        small = _simplex(np.ascontiguousarray(U[np.ix_(rows, columns)]))
+        row, column = np.zeros(U.shape[0]), np.zeros(U.shape[1])
+        row[rows], column[columns] = small.row, small.column
+        low, high = certificate(U, row, column)
+        if high - low <= enough:
+            return found._replace(low=low, high=high, row=row, column=column, method="interior-point, then simplex")
+        short = row @ U < small.high - enough
+        if not (short & ~played).any():
+            return found
+        played |= short
     return found
