@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,6 +20,7 @@ from answerable.subjects.streets import read_streets
 from . import game as _game
 from . import green, town, twins
 from .graph import Floats, list_walks
+from .schedules import patrol_schedules, schedule_actions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -180,28 +182,55 @@ def _every_walk(game: SecurityGame) -> tuple[np.ndarray, Floats, tuple[str, ...]
 
 
 def random_twin(
-    game: SecurityGame | MatrixGame, *, kind: Literal["matrix", "values"] = "matrix", seed: int = 1
+    game: SecurityGame | MatrixGame,
+    *,
+    kind: Literal["matrix", "values", "schedules", "utilities"] = "matrix",
+    seed: int = 1,
 ) -> SecurityGame | MatrixGame:
     """A random game of a real one's shape.
 
     Parameters
     ----------
     kind : ``matrix``: independent entries, uniform between the ends of the real ones; ``values``: the same graph with
-        random target values
+        random target values; ``schedules``: as many schedules a patrol as in the real game, each of three targets drawn
+        with replacement and of random cost; ``utilities``: the real schedules, with random payoffs of each target,
+        covered ones nearer to zero
     seed : of the draw
 
     Raises
     ------
-    BadInput : random values for a game without a graph
+    BadInput : random values, schedules or utilities for a game without a graph
     """
     rng = np.random.default_rng(seed)
-    if kind == "values":
+    if kind != "matrix":
         if isinstance(game, MatrixGame):
             raise BadInput("a matrix has no graph", where="kind", mend="ask for kind matrix")
-        return twins.with_random_values(game, rng)
+        if kind == "values":
+            return twins.with_random_values(game, rng)
+        return _of_schedules(game, kind == "schedules", rng, f"random twin {seed}")
     real = game if isinstance(game, MatrixGame) else matrix_of(game)
     own = twins.uniform_matrix(real.defender.shape, float(real.defender.min()), float(real.defender.max()), rng)
     if real.zero_sum:
         return MatrixGame(own, -own, f"random twin {seed}")
     other = twins.uniform_matrix(real.attacker.shape, float(real.attacker.min()), float(real.attacker.max()), rng)
     return MatrixGame(own, other, f"random twin {seed}")
+
+
+def _of_schedules(game: SecurityGame, redrawn: bool, rng: np.random.Generator, title: str) -> MatrixGame:
+    """Random schedules with the real values, or the real schedules with random utilities."""
+    if redrawn:
+        each = [patrol_schedules(game, home) for home in game.homes]
+        dearest = max(float(found.moves.max()) for found in each) * game.step_cost
+        n_joint = math.prod(len(found.moves) for found in each)
+        if n_joint > MOST_WALKS:
+            raise BadInput(f"{n_joint} joint schedules", where="kind", mend="ask of fewer patrols or steps")
+        covered, cost = twins.joint_schedules(
+            [len(found.moves) for found in each], game.n_targets, rng, largest_cost=dearest
+        )
+        return MatrixGame(*_game.payoffs(game, covered, cost), title)
+    rows = schedule_actions(game)
+    own, own_covered, other_covered, other = twins.random_utilities(game.n_targets, rng)
+    columns = _game.attack_matrix(game.n_targets, game.attackers)
+    defender = np.where(rows.covered, own_covered, own) @ columns - rows.cost[:, None]
+    attacker = np.where(rows.covered, other_covered, other) @ columns
+    return MatrixGame(defender, -defender if game.zero_sum else attacker, title)

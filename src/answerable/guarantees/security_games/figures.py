@@ -166,13 +166,13 @@ def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.L
     gain_unit : of the gain
     """
     rows = sorted(targets.iter_rows(named=True), key=lambda row: (-row["expected_gain"], -row["coverage"]))
-    shown = rows[:MOST_TARGETS]
+    most = rows[:MOST_TARGETS]
     data = [
         {
-            "label": _shown(row["target"]), "coverage": row["coverage"], "gain": f"{row['expected_gain']:.3g}",
+            "label": shown(row["target"]), "coverage": row["coverage"], "gain": f"{row['expected_gain']:.3g}",
             "attacked": row["attack"] > 1e-9,
         }
-        for row in shown
+        for row in most
     ]  # fmt: skip
     labels = [entry["label"] for entry in data]
     y = alt.Y(
@@ -193,18 +193,18 @@ def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.L
     attacked_rows = [row for row in rows if row["attack"] > 1e-9]
     first = attacked_rows[0] if attacked_rows else rows[0]
     finding = (
-        f"The attacker gains most at {_shown(first['target'])}, covered {first['coverage']:.0%} of the time"
+        f"The attacker gains most at {shown(first['target'])}, covered {first['coverage']:.0%} of the time"
         if len(attacked_rows) == 1
-        else f"{len(attacked_rows)} targets tempt the attacker; {_shown(first['target'])} is covered"
+        else f"{len(attacked_rows)} targets tempt the attacker; {shown(first['target'])} is covered"
         f" {first['coverage']:.0%} of the time"
     )
     how = f"Bar: how often a target is covered; blue where the attacker goes. Right: what he gains there [{gain_unit}]."
-    if len(rows) > len(shown):
+    if len(rows) > len(most):
         how += f" The {MOST_TARGETS} that gain him most of {len(rows)}."
     return _finished(
         _layered(layers).properties(height=alt.Step(LINE)), width, finding, how,
-        f"Bars of coverage of {len(shown)} targets, from {min(r['coverage'] for r in shown):.0%} to "
-        f"{max(r['coverage'] for r in shown):.0%}.",
+        f"Bars of coverage of {len(most)} targets, from {min(r['coverage'] for r in most):.0%} to "
+        f"{max(r['coverage'] for r in most):.0%}.",
         right=62,
     )  # fmt: skip
 
@@ -218,10 +218,9 @@ def response_bars(columns: pl.DataFrame, width: int, *, unit: str) -> alt.LayerC
     unit : of the gain
     """
     rows = sorted(columns.iter_rows(named=True), key=lambda row: -row["expected_gain"])
-    shown = rows[:MOST_TARGETS]
+    most = rows[:MOST_TARGETS]
     data = [
-        {"label": _shown(row["target"]), "gain": row["expected_gain"], "attacked": row["attack"] > 1e-9}
-        for row in shown
+        {"label": shown(row["target"]), "gain": row["expected_gain"], "attacked": row["attack"] > 1e-9} for row in most
     ]
     y = alt.Y(
         "label:N", title="Action", sort=None,
@@ -237,10 +236,10 @@ def response_bars(columns: pl.DataFrame, width: int, *, unit: str) -> alt.LayerC
     tempted = sum(row["attack"] > 1e-9 for row in rows)
     return _finished(
         _layered(layers).properties(height=alt.Step(LINE)), width,
-        f"The attacker gains {rows[0]['expected_gain']:.3g} at most, by {_shown(rows[0]['target'])}",
+        f"The attacker gains {rows[0]['expected_gain']:.3g} at most, by {shown(rows[0]['target'])}",
         "Bar: what an action gains against the mix; blue where the attacker plays it."
         + (f" The best {MOST_TARGETS} of {len(rows)}." if len(rows) > MOST_TARGETS else ""),
-        f"Bars of {len(shown)} actions of the attacker, {tempted} of them played, the best gains "
+        f"Bars of {len(most)} actions of the attacker, {tempted} of them played, the best gains "
         f"{rows[0]['expected_gain']:.3g}.",
         right=16,
     )  # fmt: skip
@@ -409,7 +408,7 @@ def _layered(layers: list[Any]) -> Any:
     return alt.layer(*layers)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Text of a file as it may be drawn: control characters written out, at most 30 characters."""
     visible = "".join(
         sign if unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,8 @@ from answerable.statistics import mean_interval
 
 from . import figures
 from .comparison import by_plans, compared, twin_rows
-from .game import SecurityGame, payoffs
+from .game import Actions, SecurityGame, payoffs
+from .schedules import patrol_schedules
 from .solver import Solution, listed
 from .wording import (
     BY_PLANS,
@@ -22,14 +23,15 @@ from .wording import (
     METHODS,
     MOST_ENTRIES_COMPARED,
     MOST_ROWS_SEARCHED,
-    MOST_STEPS_SHOWN,
     PLANS,
+    ROSTER,
     TARGETS,
     TEAMS,
     TWINS,
     exact,
     loss_of,
     range_of,
+    stays,
     verdict,
 )
 
@@ -72,37 +74,65 @@ class _Parts:
             "plans": Table(self._plans(), PLANS, title="Which patrols to run, and how often"),
             "targets": Table(self._targets(), TARGETS, title="How well each target is covered"),
         }
-        self.run.status("one more patrol")
         tables["teams"] = Table(self._teams(), TEAMS, title="What more or fewer patrols secure")
-        if not self.game.zero_sum:
+        if self.asked.days:
+            tables["roster"] = Table(self._roster(), ROSTER, title="Which plan to run on which day")
+        rows = self._rows()
+        if rows is None:
             return tables
-        rows = self._matrix()
-        if rows is not None:
-            self.run.status("fewer plans")
-            if len(rows) <= MOST_ROWS_SEARCHED:
-                tables["by_plans"] = Table(
-                    by_plans(rows, self.asked.most_plans), BY_PLANS, title="What few distinct plans secure"
-                )
-            self.run.status("other methods")
-            oracle = self.game if self.asked.form == "walks" else None
-            methods, looks = compared(rows, oracle)
+        if self.game.zero_sum:
+            U = payoffs(self.game, rows.covered, rows.cost)[0]
+            if len(U) <= MOST_ROWS_SEARCHED:
+                tables["by_plans"] = Table(self._by_plans(U), BY_PLANS, title="What few distinct plans secure")
+            methods, looks = self._compared(U)
             tables["methods"] = Table(methods, METHODS, title="What each method proves")
             tables["gaps"] = Table(looks, LOOKED, title="Gap by work")
-            if self.asked.twins:
-                self.run.status("random twins")
-                twins = twin_rows(self.game, self.found, rows, self.asked.twins, self.run, self._solve)
-                tables["twins"] = Table(twins, TWINS, title="The real game and random ones of its shape")
+        if self.asked.twins:
+            draws, schedules = self.asked.twins, self._schedules()
+            twins = twin_rows(self.game, self.found, rows, draws, self.run, schedules=schedules)
+            tables["twins"] = Table(twins, TWINS, title="The real game and random ones of its shape")
         return tables
 
-    def _solve(self, game: SecurityGame) -> Solution:
-        return self.asked.solved(game, self.run)
-
-    def _matrix(self) -> np.ndarray | None:
-        """The reduced game's payoffs to the defender; None where they were too many to be listed or compared."""
+    def _rows(self) -> Actions | None:
+        """The reduced game's rows; None where they were too many to be listed or compared."""
         if self.found.n_rows == 0 or self.found.n_rows * self.game.n_targets > MOST_ENTRIES_COMPARED:
             return None
-        rows = listed(self.game, form=self.asked.form, simple=self.asked.single, strict=self.asked.strict)
-        return payoffs(self.game, rows.covered, rows.cost)[0]
+        return listed(self.game, form=self.asked.form, simple=self.asked.single, strict=self.asked.strict)
+
+    def _schedules(self) -> list[int]:
+        """How many schedules each patrol has; none in the form of walks."""
+        if self.asked.form == "walks":
+            return []
+        single, strict = self.asked.single, self.asked.strict
+        each = [patrol_schedules(self.game, home, simple=single, strict=strict) for home in self.game.homes]
+        return [len(found.moves) for found in each]
+
+    def _by_plans(self, U: np.ndarray) -> pl.DataFrame:
+        def unit(most: int) -> dict[str, list[float]]:
+            return by_plans(U, most).to_dict(as_series=False)
+
+        (found,) = self.run.each(unit, [self.asked.most_plans], "fewer plans")
+        return pl.DataFrame(found)
+
+    def _compared(self, U: np.ndarray) -> tuple[pl.DataFrame, pl.DataFrame]:
+        oracle = self.game if self.asked.form == "walks" else None
+
+        def unit(_: str) -> list[dict[str, list[Any]]]:
+            return [frame.to_dict(as_series=False) for frame in compared(U, oracle)]
+
+        ((methods, looks),) = self.run.each(unit, [self.asked.form], "other methods")
+        return pl.DataFrame(methods), pl.DataFrame(looks)
+
+    def _roster(self) -> pl.DataFrame:
+        """Days to come, each with a plan drawn by the shares, and the walks to print."""
+        shares = self.found.probabilities / self.found.probabilities.sum()
+        drawn = self.run.rng("roster").choice(len(shares), self.asked.days, p=shares)
+        rows = [
+            (day, int(k) + 1, member, stays([self.game.graph.labels[node] for node in walks[k]]))
+            for day, k in enumerate(drawn, 1)
+            for member, walks in enumerate(self.found.walks, 1)
+        ]
+        return pl.DataFrame(rows, schema=list(ROSTER), orient="row")
 
     def _plans(self) -> pl.DataFrame:
         found, labels = self.found, self.game.graph.labels
@@ -110,7 +140,7 @@ class _Parts:
         for k, probability in enumerate(found.probabilities):
             covers = ", ".join(self.labels[t] for t in found.covered[k].nonzero()[0]) or "nothing"
             for member, walks in enumerate(found.walks, 1):
-                walk = " > ".join(labels[node] for node in walks[k][:MOST_STEPS_SHOWN])
+                walk = stays([labels[node] for node in walks[k]])
                 rows.append((k + 1, float(probability), member, walk, covers, float(found.cost[k])))
         return pl.DataFrame(rows, schema=list(PLANS), orient="row")
 
@@ -133,14 +163,18 @@ class _Parts:
     def _teams(self) -> pl.DataFrame:
         """One patrol less, as many, one more: with the same losses, so that the numbers compare."""
         n = len(self.game.homes)
-        rows = []
-        for size in sorted({max(1, n - 1), n, n + 1}):
-            try:
-                found = self.found if size == n else self._solve(self.game.with_patrols(size))
-            except BadInput:  # one more has too many joint coverages in this form
-                continue
-            rows.append((size, loss_of(found.low), loss_of(found.high), float(found.n_joint)))
+        sizes = sorted({max(1, n - 1), n, n + 1})
+        rows = [row for row in self.run.each(self._team, sizes, "more and fewer patrols") if row is not None]
         return pl.DataFrame(rows, schema=list(TEAMS), orient="row")
+
+    def _team(self, size: int) -> tuple[int, float, float, float] | None:
+        """What so many patrols secure; None where they have too many joint coverages in this form."""
+        try:
+            own = size == len(self.game.homes)
+            found = self.found if own else self.asked.solved(self.game.with_patrols(size), self.run)
+        except BadInput:
+            return None
+        return size, loss_of(found.low), loss_of(found.high), float(found.n_joint)
 
     def summary(self) -> str:
         """One sentence."""
@@ -152,7 +186,7 @@ class _Parts:
         plans = len(found.probabilities)
         mixed = "with one plan" if plans == 1 else f"mixed over {plans} plans"
         at = int(found.attacks.argmax())
-        where = " ".join(self.labels[at].split()[:6])
+        where = figures.shown(self.labels[at])
         return (
             f"{team}, {mixed}, {verb} the loss to {loss}{of}; the attacker's likeliest target, {where}, "
             f"is covered {found.coverage[at]:.0%} of the time."
@@ -212,12 +246,13 @@ class _Parts:
         return metrics
 
     def _twin_metrics(self, twins: pl.DataFrame) -> dict[str, Metric]:
-
+        most = self.game.attackers * max(1.0, float(self.game.loss.max()))
+        bounds = (0.0, most) if self.game.zero_sum else (-math.inf, math.inf)
         found = {}
-        for kind in ("random matrix", "random values"):
+        for kind in ("random matrix", "random values", "random schedules"):
             losses = twins.filter(pl.col("game") == kind)["loss"].to_numpy()
             if len(losses) >= 2:
-                mean = mean_interval(losses, bounds=(0.0, float(max(1, self.game.attackers))))
+                mean = mean_interval(losses, bounds=bounds)
                 found[f"{kind.replace(' ', '_')}_loss"] = Metric(
                     mean.value, mean.low, mean.high, unit=self.unit, method=mean.method, role="null",
                     label=f"Loss in a {kind.replace('values', 'valued')} twin, mean",

@@ -139,6 +139,7 @@ class SecurityGames(Question):
         "auto", description="what solves a zero-sum game; auto chooses by size"
     )
     most_plans: int = Field(8, ge=1, le=50, unit="plans", description="distinct plans up to which fewer are tried")
+    days: int = Field(14, ge=0, le=366, unit="days", description="days of the roster that is drawn from the plan")
     twins: int = Field(10, ge=0, le=100, unit="draws", description="random twins of each kind")
     precision: float = Field(
         1e-9, ge=1e-12, le=1, unit="unit of the loss", description="gap at which iterative methods stop"
@@ -151,10 +152,11 @@ class SecurityGames(Question):
 
             return matrix_answer(self, run)
         from .plan_answer import plan_answer
+        from .solver import Solution
 
         game = self.game()
-        run.status("solving")
-        return plan_answer(self, game, self.solved(game, run), run)
+        (found,) = run.each(lambda one: self.solved(one, run), [game], "solving")
+        return plan_answer(self, game, Solution(*found), run)  # a kept unit comes back as a plain tuple
 
     def game(self) -> SecurityGame:
         """The game that was asked of."""

@@ -11,6 +11,7 @@ Random games are degenerate benchmarks, each in its own way (facts that the test
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,13 +27,16 @@ def uniform_matrix(shape: tuple[int, int], low: float, high: float, rng: np.rand
 
 
 def with_random_values(game: SecurityGame, rng: np.random.Generator) -> SecurityGame:
-    """The same graph, patrols and targets; values uniform between the real ones' ends, divided by the largest.
+    """The same graph, patrols and targets; values uniform between the real ones' ends.
 
-    In a zero-sum game gain and loss stay equal; else each is drawn by itself.
+    In a zero-sum game they are then divided by the largest, and gain and loss stay equal. In a general-sum one each is
+    drawn by itself and keeps its unit, since moves cost something in it.
     """
     loss = rng.uniform(game.loss.min(), game.loss.max(), game.n_targets)
-    gain = loss if game.zero_sum else rng.uniform(game.gain.min(), game.gain.max(), game.n_targets)
-    return replace(game, loss=loss / (loss.max() or 1.0), gain=gain / (gain.max() or 1.0))
+    if not game.zero_sum:
+        return replace(game, loss=loss, gain=rng.uniform(game.gain.min(), game.gain.max(), game.n_targets))
+    loss = loss / (loss.max() or 1.0)
+    return replace(game, loss=loss, gain=loss)
 
 
 def random_utilities(n_targets: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
@@ -64,6 +68,28 @@ def random_schedules(
     covered = np.zeros((n_schedules, n_targets), bool)
     np.put_along_axis(covered, rng.integers(n_targets, size=(n_schedules, most)), True, axis=1)
     return covered, rng.uniform(0, largest_cost, n_schedules)
+
+
+def joint_schedules(
+    each: Sequence[int], n_targets: int, rng: np.random.Generator, *, largest_cost: float
+) -> tuple[Bools, Floats]:
+    """Every combination of random schedules of several patrols.
+
+    Parameters
+    ----------
+    each : schedules of each patrol
+    n_targets, largest_cost : as in ``random_schedules``
+
+    Returns
+    -------
+    covered : (n_joint, n_targets), cost : (n_joint,)
+    """
+    covered, cost = np.zeros((1, n_targets), bool), np.zeros(1)
+    for n_schedules in each:
+        own, own_cost = random_schedules(n_schedules, n_targets, rng, largest_cost=largest_cost)
+        covered = (covered[:, None] | own[None]).reshape(-1, n_targets)
+        cost = np.add.outer(cost, own_cost).ravel()
+    return covered, cost
 
 
 def skew_symmetric(n: int, rng: np.random.Generator) -> Floats:

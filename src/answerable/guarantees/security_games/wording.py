@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from answerable.answer import Metric, Verdict
@@ -11,16 +13,21 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES_COMPARED = 1_000_000  # of a matrix on which several methods are run for comparison
 MOST_ROWS_SEARCHED = 60  # of a matrix on which the best k plans are searched
-MOST_STEPS_SHOWN = 60
 ENOUGH = 1e-6  # gap, relative to the payoffs' range, below which a value is certified
 
 PLANS = {
     "plan": "number of the plan, the likeliest first",
     "probability": "how often it should be run [1]",
     "patrol": "number of the patrol that walks",
-    "walk": "where it stands at each time step",
+    "walk": "where it goes; in brackets for how many time steps it stays",
     "covers": "targets that the whole team covers in this plan",
     "cost": "cost of the plan's moves [unit of the loss]",
+}
+ROSTER = {
+    "day": "number of the day",
+    "plan": "number of the plan to run, drawn by its probability",
+    "patrol": "number of the patrol that walks",
+    "walk": "where it goes; in brackets for how many time steps it stays",
 }
 ROWS = {
     "plan": "number of the row's action, the likeliest first",
@@ -69,7 +76,7 @@ LOOKED = {
     "gap": "between the two bounds at that point [unit of the loss]",
 }
 TWINS = {
-    "game": "real, random matrix (independent entries) or random values (same graph)",
+    "game": "real, random matrix (independent entries), random values (same graph) or random schedules",
     "number": "of the draw; 0 for the real game",
     "rows": "rows of the game",
     "columns": "columns of the game",
@@ -90,6 +97,12 @@ def verdict(gap: float, spread: float) -> Verdict:
 def range_of(game: SecurityGame) -> float:
     """How far the payoffs of a game reach."""
     return float(game.loss.max()) or 1.0
+
+
+def stays(places: Sequence[str]) -> str:
+    """A walk as it is printed: each place once, with the time steps of a longer stay."""
+    runs = [(place, len(list(times))) for place, times in itertools.groupby(places)]
+    return " > ".join(place if n == 1 else f"{place} ({n})" for place, n in runs)
 
 
 def loss_of(value: float) -> float:
