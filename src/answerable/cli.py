@@ -442,7 +442,9 @@ def _flag(name: str, field: Any) -> inspect.Parameter:
     if is_text(field):
         said.append("@FILE reads it from a file")
     words = field.description + (f" [{'; '.join(said)}]" if said else "")
-    annotation: Any = Annotated[_flag_type(field), Parameter(help=words, show_default=False, negative_iterable="")]
+    annotation: Any = Annotated[
+        _flag_type(field), Parameter(help=words, show_default=False, negative_iterable="", consume_multiple=True)
+    ]
     default = inspect.Parameter.empty if field.is_required() else None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

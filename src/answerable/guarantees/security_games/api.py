@@ -116,10 +116,10 @@ def within(features: pl.DataFrame, box: Sequence[float] | None) -> pl.DataFrame:
 
     if box is None:
         return features
-    south, north, west, east = green.checked_box(box)
+    lat, long = features["lat"].to_numpy(), features["long"].to_numpy()
+    south, north, west, east = green.checked_box(box, lat, long)
     inside = features.filter(pl.col("lat").is_between(south, north) & pl.col("long").is_between(west, east))
     if not inside.height:
-        lat, long = features["lat"].to_numpy(), features["long"].to_numpy()
         extent = f"{lat.min():.5g} to {lat.max():.5g} N, {long.min():.5g} to {long.max():.5g} E"
         raise BadInput(f"no feature lies in it; they span {extent}", where="box", mend="choose a box that meets them")
     return inside

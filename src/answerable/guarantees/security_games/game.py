@@ -114,18 +114,35 @@ def _check(game: SecurityGame) -> None:
         raise BadInput("there is no target", where="targets", mend="choose a larger box or other values")
     if not game.homes or any(not len(home) for home in game.homes):
         raise BadInput("a patrol has no home", where="homes", mend="give each patrol at least one")
-    if game.dwell > game.steps:
+    for name, nodes in (("targets", game.targets), ("homes", np.concatenate(game.homes))):
+        off = nodes[(nodes < 0) | (nodes >= game.graph.n_nodes)]
+        if len(off):
+            raise BadInput(f"there is no node {off[0]}", where=name, mend=f"give 0 to {game.graph.n_nodes - 1}")
+    numbers, times = np.unique(game.targets, return_counts=True)
+    if (times > 1).any():
+        raise BadInput(f"node {numbers[times > 1][0]} stands twice", where="targets", mend="add up its values")
+    _check_numbers(game)
+
+
+def _check_numbers(game: SecurityGame) -> None:
+    if game.steps < 1:
+        raise BadInput(f"{game.steps} time steps", where="steps", mend="give at least 1")
+    if not 1 <= game.dwell <= game.steps:
         raise BadInput(
             f"{game.dwell} time steps at a target, but a patrol has {game.steps}",
             where="dwell",
             mend="give a longer patrol or a shorter stay",
         )
-    if game.attackers > len(game.targets):
+    if not 1 <= game.attackers <= len(game.targets):
         raise BadInput(
             f"{game.attackers} attacks at once on {len(game.targets)} targets",
             where="attackers",
-            mend=f"give at most {len(game.targets)}",
+            mend=f"give at most {len(game.targets)}, at least 1",
         )
+    if not 0 <= game.residual < 1:
+        raise BadInput(f"{game.residual:g} of an attack", where="residual", mend="give 0 to below 1")
+    if not (math.isfinite(game.step_cost) and game.step_cost >= 0):
+        raise BadInput(f"{game.step_cost:g} is no cost", where="step_cost", mend="give a finite one of at least 0")
 
 
 def coverages(game: SecurityGame, *, undominated: bool | None = None, most_states: int = MOST_STATES) -> list[Coverage]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from answerable.errors import BadInput
 
@@ -29,6 +30,13 @@ IVORY, ELEPHANT = 2350.0, 22966.0  # US$: what an animal brings a poacher, and w
 COST_PER_KM = 1.17  # US$ of a ranger's kilometre
 KM_PER_DEGREE = 111.195
 MOST_CELLS = 3600
+# where south, north, west and east stand in boxes that are written otherwise
+ORDERS = {
+    "north, south, east, west": (1, 0, 3, 2),
+    "north, south, west, east": (1, 0, 2, 3),
+    "west, south, east, north": (1, 3, 0, 2),
+    "south, west, north, east": (0, 2, 1, 3),
+}
 
 
 def grid_game(
@@ -86,12 +94,12 @@ def grid_game(
     ------
     BadInput : no observation in the box, more clusters than places, a base count that is not the patrols', ...
     """
-    south, north, west, east = checked_box(box)
+    lat, long = tracks["lat"].to_numpy(), tracks["long"].to_numpy()
+    box = checked_box(box, lat, long)
     n_rows, n_columns = shape
     if not (n_rows >= 1 and n_columns >= 1 and n_rows * n_columns <= MOST_CELLS):
         raise BadInput(f"a grid of {n_rows} x {n_columns}", where="rows", mend=f"give at most {MOST_CELLS} cells")
-    lat, long = tracks["lat"].to_numpy(), tracks["long"].to_numpy()
-    inside = (lat >= south) & (lat <= north) & (long >= west) & (long <= east)
+    inside = _inside(box, lat, long)
     if not inside.any():
         raise _nothing_in(box, lat, long)
     lat, long = lat[inside], long[inside]
@@ -122,40 +130,55 @@ def grid_game(
     near = np.ones(len(chosen))
     if len(escape):
         near += nearness * closeness(graph.latitude[chosen], graph.longitude[chosen], escape)
-    side = (graph.cell[0] + graph.cell[1] * math.cos(math.radians((south + north) / 2))) / 2 * KM_PER_DEGREE
+    side = (graph.cell[0] + graph.cell[1] * math.cos(math.radians((box[0] + box[1]) / 2))) / 2 * KM_PER_DEGREE
     return SecurityGame(
         graph, chosen, score * defender_value, score * attacker_value * near, bases, step_cost=cost_per_km * side,
         residual=residual, zero_sum=False, **common,
     )  # fmt: skip
 
 
-def checked_box(box: Sequence[float]) -> Box:
+def checked_box(box: Sequence[float], lat: Floats, long: Floats) -> Box:
     """South, north, west and east, in that order.
+
+    Parameters
+    ----------
+    box : four numbers
+    lat, long : places that it is meant for, to tell which order was meant
 
     Raises
     ------
-    BadInput : they are not; the line says which order they seem to have
+    BadInput : they are none, or make more sense in another order; the line says in which
     """
     if len(box) != 4 or not np.isfinite(np.asarray(box, float)).all():
         raise BadInput(f"{len(box)} numbers", where="box", mend="give south, north, west, east in degrees")
-    south, north, west, east = (float(side) for side in box)
-    if south < north and west < east and south >= -90 and north <= 90 and west >= -180 and east <= 180:
-        return south, north, west, east
-    hint = ""
-    for order, turned in (
-        ("north, south, east, west", (north, south, east, west)),
-        ("west, south, east, north", (north, east, south, west)),
-        ("south, west, north, east", (south, west, north, east)),
-    ):
-        a, b, c, d = turned
-        if a < b and c < d and a >= -90 and b <= 90:
-            hint = f"; this looks like {order}"
-            break
-    raise BadInput(
-        f"{', '.join(f'{side:g}' for side in box)} is no box",
-        where="box",
-        mend=f"give south, north, west, east in degrees{hint}",
-    )
+    given = (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
+    turned = {order: (given[a], given[b], given[c], given[d]) for order, (a, b, c, d) in ORDERS.items()}
+    boxes = {order: box for order, box in turned.items() if _is_box(box)}
+    likely = max(boxes, default="", key=lambda order: _inside(boxes[order], lat, long).mean() / _area(boxes[order]))
+    if _is_box(given):
+        # two orders may both make a box; a far smaller one that holds most of the places is what was meant
+        own = _inside(given, lat, long).sum()
+        held = _inside(boxes[likely], lat, long).sum() if likely else 0
+        if not own or held < own / 2 or _area(boxes[likely]) > _area(given) / 10:
+            return given
+    hint = f"; this looks like {likely}" if likely else ""
+    told = ", ".join(f"{side:g}" for side in given)
+    raise BadInput(f"{told} is no box", where="box", mend=f"give south, north, west, east in degrees{hint}")
+
+
+def _is_box(box: Box) -> bool:
+    south, north, west, east = box
+    return -90 <= south < north <= 90 and -180 <= west < east <= 180
+
+
+def _area(box: Box) -> float:
+    return (box[1] - box[0]) * (box[3] - box[2])
+
+
+def _inside(box: Box, lat: Floats, long: Floats) -> npt.NDArray[np.bool_]:
+    south, north, west, east = box
+    within: npt.NDArray[np.bool_] = (lat >= south) & (lat <= north) & (long >= west) & (long <= east)
+    return within
 
 
 def cells_of(lat: Floats, long: Floats, box: Box, shape: tuple[int, int]) -> Ints:

@@ -100,6 +100,8 @@ def value_by_patrols(payoffs: npt.ArrayLike, most: int, *, tolerance: float = 1e
     tolerance : distance from the value at which it counts as reached
     """
     U = checked(payoffs)
+    if most < 1:
+        raise BadInput(f"at most {most} plans", where="most", mend="give at least 1")
     whole = minimax(U).low
     found: list[SparseMinimax] = []
     for k in range(1, min(most, len(U)) + 1):
