@@ -64,7 +64,7 @@ def emda(importance: ArrayLike, truth: ArrayLike, *, cost: Cost | ArrayLike = "e
     """
     s, inside = _checked(importance, truth)
     to_truth = _costs_to(inside, np.shape(importance), cost)
-    worst = to_truth.mean(axis=1).max()
+    worst = to_truth.sum(axis=1).max() / to_truth.shape[1]
     room = np.full(to_truth.shape[1], 1.0 / to_truth.shape[1])
     return _between_0_and_1(least_transport(s, to_truth, room)[0], worst)
 
@@ -80,9 +80,10 @@ def fni_emda(importance: ArrayLike, truth: ArrayLike, *, cost: Cost | ArrayLike 
     to_truth = _costs_to(inside, np.shape(importance), cost)
     outside = ~inside.ravel()
     # Moving inside the truth is free, so the worst pixel is an outer one; with none outside there is nothing to move.
-    worst = to_truth[outside].mean(axis=1).max() if outside.any() else 0.0
+    from_outside = to_truth[outside]
+    worst = from_outside.sum(axis=1).max(initial=0.0) / to_truth.shape[1]
     room = np.full(to_truth.shape[1], 1.0 / to_truth.shape[1])
-    return _between_0_and_1(least_transport(s[outside], to_truth[outside], room)[0], worst)
+    return _between_0_and_1(least_transport(s[outside], from_outside, room)[0], worst)
 
 
 def _between_0_and_1(moved: float, worst: float) -> float:
@@ -125,6 +126,8 @@ def _costs_to(inside: Bools, shape: tuple[int, ...], cost: Cost | ArrayLike) -> 
         raise BadInput(f"it is {cost!r}", where="cost", mend="choose euclidean or manhattan, or give a matrix")
     if len(shape) != 2:
         raise BadInput(f"the shape is {shape}", where="importance", mend="give a grid, or a matrix of costs")
-    places = np.stack(np.unravel_index(np.arange(n), shape), axis=1).astype(np.float64)
-    gap = places[:, None, :] - places[sinks][None, :, :]
-    return np.sqrt((gap**2).sum(axis=2)) if cost == "euclidean" else np.abs(gap).sum(axis=2)
+    (height, width), (rows, columns) = shape, np.unravel_index(sinks, shape)
+    down = np.abs(np.subtract.outer(np.arange(height, dtype=np.float64), rows))[:, None, :]
+    across = np.abs(np.subtract.outer(np.arange(width, dtype=np.float64), columns))[None, :, :]
+    gaps = np.sqrt(down**2 + across**2) if cost == "euclidean" else down + across
+    return np.asarray(gaps.reshape(n, -1))

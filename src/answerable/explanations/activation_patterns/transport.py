@@ -1,9 +1,13 @@
-"""Least cost of moving mass to a few places of limited room: the transport problem behind the earth mover's distance.
+"""Least cost of bringing mass to a few places of limited room: the transport problem behind the earth mover's distance.
 
-Successive shortest paths over the k places only. Mass is brought in source by source; if the nearest place is full,
-what makes room there moves on along the cheapest chain of places, where a step from place v to w costs as much as the
-cheapest source now served at v pays to go to w instead, the top of a heap. A thousand sources and eight places are
-paths among eight nodes, not a linear program of eight thousand unknowns.
+Every place has a price, and each source goes where its cost plus the price is least. Under the right prices all places
+are just filled. Runs of neighbouring sources, taken together, tell the prices nearly; then what is too much at one
+place moves on to one that lacks, along the cheapest chain of places, until nothing is left over. A step from place v to
+w costs what the cheapest source now served at v pays to go to w instead, the top of a heap. Four thousand sources and
+eight places are some hundred paths among eight nodes, not a linear program of thirty thousand unknowns.
+
+Whatever the prices, sources that went by them are served at least cost for the loads that came about, and each cheapest
+chain keeps it so: the prices decide how much work there is, never the result.
 """
 
 from __future__ import annotations
@@ -17,150 +21,175 @@ from answerable.statistics import Floats
 
 NOTHING = 1e-15  # mass that counts as none; all masses sum to about 1
 SAME = 1e-11  # costs that differ by less are equal; otherwise rounding closes chains into circles
-
-
-FIRST_ROOM = 64  # sources that a heap has room for at first
-
-
-@kernel
-def _push(keys, sources, sizes, heap, key, source):  # type: ignore[no-untyped-def]
-    """Put a source on a heap, the cheapest at the top, equal ones in their order."""
-    place = sizes[heap]
-    sizes[heap] += 1
-    while place > 0:
-        above = (place - 1) >> 1
-        if keys[heap, above] < key or (keys[heap, above] == key and sources[heap, above] <= source):
-            break
-        keys[heap, place], sources[heap, place] = keys[heap, above], sources[heap, above]
-        place = above
-    keys[heap, place], sources[heap, place] = key, source
+SPARE_ROOM = 64  # sources that a heap takes beyond twice those it begins with
+MANY_SOURCES = 1024  # beyond it sources are first placed in runs, for the prices
+TOGETHER = (64, 8)  # sources of a run, at first and then
 
 
 @kernel
-def _pop(keys, sources, sizes, heap):  # type: ignore[no-untyped-def]
-    """Take the top off a heap."""
-    sizes[heap] -= 1
-    size = sizes[heap]
-    key, source = keys[heap, size], sources[heap, size]
-    place = 0
+def _sift_down(keys, sources, size, place):  # type: ignore[no-untyped-def]
+    """Bring the entry at a place down to where no entry below it is cheaper; equal ones stand in their order."""
+    key, source = keys[place], sources[place]
     while 2 * place + 1 < size:
         below = 2 * place + 1
         if below + 1 < size and (
-            keys[heap, below + 1] < keys[heap, below]
-            or (keys[heap, below + 1] == keys[heap, below] and sources[heap, below + 1] < sources[heap, below])
+            keys[below + 1] < keys[below] or (keys[below + 1] == keys[below] and sources[below + 1] < sources[below])
         ):
             below += 1
-        if key < keys[heap, below] or (key == keys[heap, below] and source <= sources[heap, below]):
+        if key < keys[below] or (key == keys[below] and source <= sources[below]):
             break
-        keys[heap, place], sources[heap, place] = keys[heap, below], sources[heap, below]
+        keys[place], sources[place] = keys[below], sources[below]
         place = below
-    keys[heap, place], sources[heap, place] = key, source
+    keys[place], sources[place] = key, source
 
 
 @kernel
-def _serve(cost, flow, keys, sources, sizes, u, v):  # type: ignore[no-untyped-def]
-    """Note that source u is now served at place v; heaps that are full are cleared of those that left, or doubled."""
-    k = cost.shape[1]
-    for w in range(k):
-        heap = v * k + w
-        if w == v:
-            continue
-        if sizes[heap] == keys.shape[1]:
-            kept = 0
-            old_keys, old_sources = keys[heap].copy(), sources[heap].copy()
-            stays = np.zeros(len(flow), np.bool_)
-            for place in range(len(old_keys)):
-                stays[old_sources[place]] = flow[old_sources[place], v] > NOTHING
-            sizes[heap] = 0
-            for place in range(len(old_keys)):
-                if stays[old_sources[place]]:
-                    stays[old_sources[place]] = False
-                    _push(keys, sources, sizes, heap, old_keys[place], old_sources[place])
-                    kept += 1
-            if 2 * kept > keys.shape[1]:
-                more_keys = np.empty((k * k, 2 * keys.shape[1]))
-                more_sources = np.empty((k * k, 2 * keys.shape[1]), np.int32)
-                more_keys[:, : keys.shape[1]], more_sources[:, : keys.shape[1]] = keys, sources
-                keys, sources = more_keys, more_sources
-        _push(keys, sources, sizes, heap, cost[u, w] - cost[u, v], u)
-    return keys, sources
+def _push(keys, sources, size, key, source):  # type: ignore[no-untyped-def]
+    """Put a source on a heap of ``size`` entries."""
+    place = size
+    while place > 0:
+        above = (place - 1) >> 1
+        if keys[above] < key or (keys[above] == key and sources[above] <= source):
+            break
+        keys[place], sources[place] = keys[above], sources[above]
+        place = above
+    keys[place], sources[place] = key, source
 
 
 @kernel
-def _transport(mass, cost, room):  # type: ignore[no-untyped-def]
+def _heaps(cost, flow):  # type: ignore[no-untyped-def]
+    """One heap for each pair of places v and w: the sources served at v, by what they pay more at w.
+
+    Heap ``v k + w`` lies at ``begins[v k + w] : begins[v k + w + 1]``.
+    """
     n, k = cost.shape
-    flow, left = np.zeros((n, k)), room.copy()
-    # One heap for each pair of places v and w: the sources served at v, by what they pay more at w.
-    keys, sources = np.empty((k * k, FIRST_ROOM)), np.empty((k * k, FIRST_ROOM), np.int32)
-    sizes = np.zeros(k * k, np.int64)
-    step, mover = np.full((k, k), np.inf), np.full((k, k), -1)
-    distance, before, fresh = np.empty(k), np.empty(k, np.int64), np.zeros(k, np.bool_)
-    for u in range(n):
-        while mass[u] > NOTHING:
-            for v in range(k):
-                if fresh[v]:
-                    for w in range(k):
-                        heap = v * k + w
-                        while sizes[heap] > 0 and flow[sources[heap, 0], v] <= NOTHING:
-                            _pop(keys, sources, sizes, heap)
-                        step[v, w], mover[v, w] = np.inf, -1
-                        if sizes[heap] > 0:
-                            step[v, w], mover[v, w] = keys[heap, 0], sources[heap, 0]
-                    fresh[v] = False
-            # Shortest chain from u to a place with room; steps may save cost, so Bellman-Ford.
-            for v in range(k):
-                distance[v], before[v] = cost[u, v], -1
-            changed = True
-            rounds = 0
-            while changed and rounds < k:
-                changed = False
-                rounds += 1
-                for v in range(k):
-                    if left[v] > NOTHING:
-                        continue  # a chain ends where there is room
-                    for w in range(k):
-                        if distance[v] + step[v, w] < distance[w] - SAME:
-                            distance[w], before[w], changed = distance[v] + step[v, w], v, True
-            end, best = -1, np.inf
-            for v in range(k):
-                if left[v] > NOTHING and distance[v] < best - SAME:
-                    end, best = v, distance[v]
-            if end < 0:  # rounding alone left no room
-                for v in range(k):
-                    if cost[u, v] < best:
-                        end, best = v, cost[u, v]
-                flow[u, end] += mass[u]
-                mass[u] = 0.0
-                break
-            moved = min(mass[u], left[end])
-            w = end
-            while before[w] >= 0:
-                v = before[w]
-                moved = min(moved, flow[mover[v, w], v])
-                w = v
-            w = end
-            while before[w] >= 0:
-                v = before[w]
-                shifted = mover[v, w]
-                flow[shifted, v] -= moved
-                fresh[v] = fresh[v] or flow[shifted, v] <= NOTHING
-                if flow[shifted, w] <= NOTHING:
-                    keys, sources = _serve(cost, flow, keys, sources, sizes, shifted, w)
-                    fresh[w] = True
-                flow[shifted, w] += moved
-                w = v
-            if flow[u, w] <= NOTHING:
-                keys, sources = _serve(cost, flow, keys, sources, sizes, u, w)
-                fresh[w] = True
-            flow[u, w] += moved
-            mass[u] -= moved
-            left[end] -= moved
-    total = 0.0
+    served = np.zeros(k, np.int64)
     for u in range(n):
         for v in range(k):
-            if flow[u, v] > 0:
-                total += flow[u, v] * cost[u, v]
-    return total, flow
+            served[v] += flow[u, v] > NOTHING
+    begins, sizes = np.zeros(k * k + 1, np.int64), np.zeros(k * k, np.int64)
+    for heap in range(k * k):
+        begins[heap + 1] = begins[heap] + 2 * served[heap // k] + SPARE_ROOM
+    keys, sources = np.empty(begins[-1]), np.empty(begins[-1], np.int32)
+    for u in range(n):
+        for v in range(k):
+            if flow[u, v] > NOTHING:
+                for w in range(k):
+                    heap = v * k + w
+                    keys[begins[heap] + sizes[heap]], sources[begins[heap] + sizes[heap]] = cost[u, w] - cost[u, v], u
+                    sizes[heap] += 1
+    for heap in range(k * k):
+        first, size = begins[heap], sizes[heap]
+        for place in range(size // 2 - 1, -1, -1):
+            _sift_down(keys[first : first + size], sources[first : first + size], size, place)
+    return begins, sizes, keys, sources
+
+
+@kernel
+def _cheapest_steps(v, flow, heaps, step, mover):  # type: ignore[no-untyped-def]
+    """The cheapest source that can go from v to each other place, after those that left v are taken off its heaps."""
+    begins, sizes, keys, sources = heaps
+    k = flow.shape[1]
+    for w in range(k):
+        heap = v * k + w
+        first = begins[heap]
+        while sizes[heap] > 0 and flow[sources[first], v] <= NOTHING:
+            sizes[heap] -= 1
+            size = sizes[heap]
+            keys[first], sources[first] = keys[first + size], sources[first + size]
+            _sift_down(keys[first : first + size], sources[first : first + size], size, 0)
+        step[v, w], mover[v, w] = np.inf, -1
+        if sizes[heap] > 0 and v != w:
+            step[v, w], mover[v, w] = keys[first], sources[first]
+
+
+@kernel
+def _transport(mass, cost, room, prices, flow):  # type: ignore[no-untyped-def]
+    """Write the cheapest plan into ``flow`` and its prices into ``prices``; mass and room have the same sum."""
+    n, k = cost.shape
+    excess = -room
+    for u in range(n):
+        cheapest = 0
+        for v in range(1, k):
+            if cost[u, v] + prices[v] < cost[u, cheapest] + prices[cheapest]:
+                cheapest = v
+        flow[u, cheapest] = mass[u]
+        excess[cheapest] += mass[u]
+    heaps = _heaps(cost, flow)
+    step, mover = np.full((k, k), np.inf), np.full((k, k), -1)
+    distance, before, fresh = np.empty(k), np.empty(k, np.int64), np.ones(k, np.bool_)
+    while True:
+        for v in range(k):
+            if fresh[v]:
+                _cheapest_steps(v, flow, heaps, step, mover)
+                fresh[v] = False
+        start = int(np.argmax(excess))
+        if excess[start] <= NOTHING:
+            break
+        # Shortest chains from a place that has too much; steps may save cost, so Bellman-Ford.
+        distance[:] = np.inf
+        distance[start] = 0.0
+        changed, rounds = True, 0
+        while changed and rounds < k:
+            changed = False
+            rounds += 1
+            for v in range(k):
+                for w in range(k):
+                    if w != start and distance[v] + step[v, w] < distance[w] - SAME:
+                        distance[w], before[w], changed = distance[v] + step[v, w], v, True
+        end = -1
+        for v in range(k):
+            if excess[v] < -NOTHING and (end < 0 or distance[v] < distance[end]):
+                end = v
+        if end < 0:  # no more than rounding is left over
+            break
+        moved = min(excess[start], -excess[end])
+        w = end
+        while w != start:
+            v = before[w]
+            moved = min(moved, flow[mover[v, w], v])
+            w = v
+        w, crowded = end, False
+        while w != start:
+            v = before[w]
+            u = mover[v, w]
+            flow[u, v] -= moved
+            fresh[v] = fresh[v] or flow[u, v] <= NOTHING
+            if flow[u, w] <= NOTHING:
+                begins, sizes, keys, sources = heaps
+                fresh[w] = True
+                for x in range(k):
+                    heap = w * k + x
+                    if begins[heap] + sizes[heap] == begins[heap + 1]:
+                        crowded = True
+                    else:
+                        first, beyond = begins[heap], begins[heap + 1]
+                        _push(keys[first:beyond], sources[first:beyond], sizes[heap], cost[u, x] - cost[u, w], u)
+                        sizes[heap] += 1
+            flow[u, w] += moved
+            w = v
+        excess[start] -= moved
+        excess[end] += moved
+        if crowded:
+            heaps = _heaps(cost, flow)
+            fresh[:] = True
+    _prices(step, prices)
+
+
+@kernel
+def _prices(step, prices):  # type: ignore[no-untyped-def]
+    """Prices at which no source would rather be served elsewhere."""
+    k = len(prices)
+    prices[:] = 0.0
+    changed, rounds = True, 0
+    while changed and rounds < k:
+        changed = False
+        rounds += 1
+        for v in range(k):
+            for w in range(k):
+                # what serves at v stays if prices[w] + step[v, w] >= prices[v]
+                if prices[v] > prices[w] + step[v, w] + SAME:
+                    prices[v], changed = prices[w] + step[v, w], True
 
 
 def least_transport(mass: Floats, cost: Floats, room: Floats) -> tuple[float, Any]:
@@ -176,8 +205,17 @@ def least_transport(mass: Floats, cost: Floats, room: Floats) -> tuple[float, An
     -------
     the cost, and the (n, k) float64 plan that has it
     """
-    # Heavy sources first would not help: the order changes the work, never the least cost.
-    total, plan = _transport(
-        np.array(mass, dtype=np.float64), np.ascontiguousarray(cost, dtype=np.float64), np.array(room, dtype=np.float64)
-    )
-    return float(total), plan
+    # Room that is left over goes to a source of its own, at no cost.
+    spare = max(0.0, float(room.sum() - mass.sum()))
+    masses = np.append(np.asarray(mass, dtype=np.float64), spare)
+    costs = np.vstack([cost, np.zeros((1, len(room)))])
+    rooms, prices = np.array(room, dtype=np.float64), np.zeros(len(room))
+    for together in TOGETHER if len(masses) > MANY_SOURCES else ():
+        # Neighbours pay alike: a run of them, taken together where they are on average, is as good for the prices.
+        starts = np.append(np.arange(0, len(masses) - 1, together), len(masses) - 1)
+        some = np.add.reduceat(masses, starts)
+        means = np.add.reduceat(costs, starts) / np.diff(np.append(starts, len(masses)))[:, None]
+        _transport(some, means, rooms, prices, np.zeros(means.shape))
+    flow = np.zeros(costs.shape)
+    _transport(masses, costs, rooms, prices, flow)
+    return float((flow * costs).sum()), flow[:-1]
