@@ -14,6 +14,7 @@ import pytest
 import vl_convert
 
 from answerable import ask, registry, theme
+from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.explanations.activation_patterns import figures
 from answerable.explanations.activation_patterns.replicas import COMPAS, compas_rows, make_replica
@@ -145,10 +146,21 @@ def test_the_intensive_care_replica_s_suppressor() -> None:
         ({"replica": "suppressor", "link": "identity", "curves": "nam"}, "neural additive models are fitted for labels"),
     ],
 )  # fmt: skip
-def test_it_refuses_in_one_line(fields: dict, said: str) -> None:
+def test_it_refuses_in_one_line(fields: dict, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Python and on the command line, there from a file: exit code 2, nothing written."""
     with pytest.raises(AnswerableError, match=said) as caught:
         put(**fields)
     assert "\n" not in str(caught.value)
+    if isinstance(fields.get("table"), pl.DataFrame):
+        fields["table"].write_csv(tmp_path / "cases.csv")
+        fields = {**fields, "table": tmp_path / "cases.csv"}
+    pairs = [(name, one) for name, given in fields.items() for one in (given if isinstance(given, list) else [given])]
+    flags = [word for name, value in pairs for word in (f"--{name}", str(value))]
+    capsys.readouterr()
+    code = run(["ask", "activation-patterns", "--seed", "0", "--store", str(tmp_path / "store"), *flags])
+    told = capsys.readouterr().err
+    assert (code, told.count("\n")) == (2, 1) and re.search(said, told), told
+    assert not list((tmp_path / "store").glob("answers/*"))
 
 
 def test_pictures_fit_and_take_any_name_as_data() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from answerable.errors import BadInput
 from answerable.explanations.additive_reasons import (
@@ -283,6 +287,36 @@ def test_the_certified_interval_holds_the_exact_value() -> None:
         if certified.engine == "certified Fourier":
             assert certified.low <= exact.value <= certified.high
             assert certified.high - certified.low < 0.2
+
+
+EIGHTHS = st.integers(-80, 80).map(lambda whole: whole / 8)  # sums of such are exact, and often 0
+PARTS = st.lists(st.lists(st.tuples(EIGHTHS, st.integers(1, 9)), min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@given(
+    drawn=PARTS, offset=EIGHTHS, scale=st.sampled_from([2.0**-20, 1.0, 2.0**20]), terms=st.sampled_from([8, 64, 512])
+)
+@settings(max_examples=150, deadline=None)
+def test_no_model_escapes_its_certified_interval(
+    drawn: list[list[tuple[float, int]]], offset: float, scale: float, terms: int
+) -> None:
+    """Ties, sums of exactly 0, single levels and any scale included; every sum is listed to check."""
+    exact = Fraction(0)
+    for levels in itertools.product(*drawn):
+        mass = math.prod(
+            Fraction(weight, sum(w for _, w in part)) for (_, weight), part in zip(levels, drawn, strict=True)
+        )
+        exact += mass * (sum(value for value, _ in levels) + offset >= 0)
+    parts = [
+        Component(
+            np.array([value * scale for value, _ in part]), np.array([w for _, w in part]) / sum(w for _, w in part)
+        )
+        for part in drawn
+    ]
+    for most_atoms, most_terms in ((10_000, terms), (1, terms)):
+        found = at_least_zero(parts, offset * scale, most_atoms=most_atoms, width=1e-6, most_terms=most_terms)
+        assert found.low - 1e-12 <= exact <= found.high + 1e-12
+        assert not found.exact or abs(found.value - exact) < 1e-12
 
 
 def test_the_certified_class_shapley_values_hold_the_exact_ones() -> None:
