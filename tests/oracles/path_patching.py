@@ -34,22 +34,24 @@ def by_hooks(lm: LanguageModel, ids: Any, patch: Patch, path: str, base: dict[st
 
 def through_receivers(lm: LanguageModel, ids: Any, patch: Patch, receivers: Sequence[Receiver]) -> Any:
     """Both stages: what the receivers read with all else frozen, then everything free but what they read."""
-    sites = {"q": "queries", "k": "keys", "v": "values"}
+    sites = {"q": "queries", "k": "keys", "v": "values", "mlp": "feed_forward"}
     base = recorded(lm, ids)
     wanted = {f"{sites[receiver.reads]}.{receiver.layer}" for receiver in receivers}
     # The hooks that look are set before those that freeze, and each reads an output of its own.
     with capture(lm, wanted) as read, intervene(lm, _frozen(lm, base, patch, "direct")):
         last_logits(lm, ids)
-    changes: dict[str, list[int]] = {}
+    changes: dict[str, list[Any]] = {}
     for receiver in receivers:
         n_heads, n_groups, _ = head_counts(lm, receiver.layer)
         place = receiver.head if receiver.reads == "q" else receiver.head * n_groups // n_heads
+        place = slice(None) if receiver.reads == "mlp" else place
         changes.setdefault(f"{sites[receiver.reads]}.{receiver.layer}", []).append(place)
 
-    def put(site: str, places: list[int]) -> Any:
+    def put(site: str, places: list[Any]) -> Any:
         def change(tensor: Any) -> Any:
             changed = tensor.clone()
-            changed[:, -1, places] = read[site][:, -1, places]
+            for place in places:
+                changed[:, -1, place] = read[site][:, -1, place]
             return changed
 
         return change

@@ -71,6 +71,24 @@ def test_receivers_are_the_slow_way_by_hooks(name: str) -> None:
         close(logits, through_receivers(lm, ids, patch, receivers), plain)
 
 
+@every_family
+def test_feed_forward_receivers_are_the_slow_way_by_hooks(name: str) -> None:
+    lm = tiny(name)
+    ids, here, there = recordings(lm)
+    receivers = [Receiver(1, reads="mlp"), Receiver(2, 0, "q")]
+    patches = [Patch(node, activations(there, node)) for node in nodes_of(lm) if node.layer < 2]
+    ours = shown(lm, patched_through(lm, here, patches, receivers))
+    plain = last_logits(lm, ids)
+    for patch, logits in zip(patches, ours):
+        close(logits, through_receivers(lm, ids, patch, receivers), plain)
+    alone = shown(lm, patched_through(lm, here, patches, receivers[:1]))
+    changed = (alone - plain).abs().amax((1, 2)) > 1e-4 * plain.abs().max()
+    own_heads = [patch.node.layer == 1 and patch.node.kind == "head" for patch in patches]
+    below = [patch.node.layer < 1 for patch in patches]
+    parallel = name == "gpt_neox"  # its feed-forward part does not see the heads of its own layer
+    assert changed.tolist() == [first or (own and not parallel) for first, own in zip(below, own_heads, strict=True)]
+
+
 def test_a_sender_above_its_receivers_changes_nothing() -> None:
     lm = tiny("llama")
     _, here, there = recordings(lm)
@@ -179,7 +197,7 @@ def test_bad_requests_are_told() -> None:
         patched_through(lm, here, [patch], [Receiver(1, 9)])
     with pytest.raises(BadInput, match="layer 7 is not from 0 to 2"):
         patched_through(lm, here, [patch], [Receiver(7, 0)])
-    with pytest.raises(BadInput, match="it reads 'x'; choose q, k or v"):
+    with pytest.raises(BadInput, match="it reads 'x'; choose q, k, v or mlp"):
         patched_through(lm, here, [patch], [Receiver(1, 0, "x")])  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="no receiver is named"):
         patched_through(lm, here, [patch], [])

@@ -413,6 +413,16 @@ class Effects:
         return found / self.baseline if method.metric == "relative_logit" else found
 
 
+def score_shift(before: Effects, after: Effects) -> float:
+    """p-value of: the shares of all nodes have one distribution before and after, as of training (Kolmogorov, Smirnov).
+
+    Nodes of one model are not independent, so it is a distance rather than a test.
+    """
+    from scipy.stats import ks_2samp
+
+    return float(ks_2samp(before.tested.share, after.tested.share).pvalue)
+
+
 def changes(trace: Trace) -> tuple[Floats, Floats]:
     """Prompt less twin at every node: (L, H, pairs, d) and (L, pairs, m) float64."""
     heads = (trace.positive.heads - trace.negative.heads).double().cpu().numpy()
@@ -430,4 +440,4 @@ def estimated(trace: Trace, slopes: Gradients, values: dict[Node, Any]) -> Float
     )
 
 
-__all__ = ["Effects", "PathPatching", "changes", "estimated"]
+__all__ = ["Effects", "PathPatching", "changes", "estimated", "score_shift"]

@@ -160,7 +160,7 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
 
     Parameters
     ----------
-    nodes : node, layer, share
+    nodes : node, layer, head, share
     edges : sender, receiver (a node, or output), share
     width : px of the whole figure
     """
@@ -212,8 +212,8 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
     )
     labels = [{"x": one["column"], "y": one["lane"], "node": one["node"]} for one in placed.values()]
     base = alt.Chart(alt.InlineData(values=labels))
-    grounds = base.mark_point(filled=True, size=1100, color=colour("paper"), opacity=1, shape="circle").encode(x=x, y=y)
-    rims = base.mark_point(filled=False, size=1100, color=colour("ink2"), opacity=1, strokeWidth=1).encode(x=x, y=y)
+    grounds = base.mark_point(filled=True, size=1500, color=colour("paper"), opacity=1, shape="circle").encode(x=x, y=y)
+    rims = base.mark_point(filled=False, size=1500, color=colour("ink2"), opacity=1, strokeWidth=1).encode(x=x, y=y)
     words = base.mark_text(style=style("label"), align="center", baseline="middle", fontSize=11).encode(
         x=x, y=y, text="node:N"
     )
@@ -233,12 +233,12 @@ def circuit_graph(nodes: Rows, edges: Rows, width: int) -> alt.LayerChart:
             f"{strongest['sender']} acts through {strongest['receiver']}: {strongest['share']:+.1%} of the behaviour"
         )
     else:
-        finding = f"The {len(nodes)} largest components act on the output directly, not through each other's heads"
+        finding = f"The {len(nodes)} largest components act on the output directly, not through each other"
     return finished(
         alt.layer(lines, grounds, rims, words, numbers).properties(height=max(160, 64 * (lanes + 1))),
         width,
         finding,
-        f"Line: a sender's effect through a head's query, key and value, or on the output; below {least:.0%} none.",
+        f"Line: effect through a head (query, key, value), an MLP, or on the output; below {least:.0%} no line.",
         f"Graph of {len(nodes)} components and the output, {len(drawn)} lines of at least {least:.0%}; {finding[:80]}.",
     )
 
@@ -345,11 +345,11 @@ def comparison_chart(
 
 
 def _placed(nodes: Rows) -> dict[str, dict[str, Any]]:
-    """Column of each node by the order of its layer, and a lane of its own within it."""
-    layers = sorted({row["layer"] for row in nodes})
+    """Column of each node by the order of its layer, MLPs behind heads, and a lane of its own within it."""
+    levels = sorted({(row["layer"], row["head"] is None) for row in nodes})
     placed: dict[str, dict[str, Any]] = {}
-    for column, layer in enumerate(layers):
-        own = [row for row in nodes if row["layer"] == layer]
+    for column, (layer, is_mlp) in enumerate(levels):
+        own = [row for row in nodes if (row["layer"], row["head"] is None) == (layer, is_mlp)]
         for lane, row in enumerate(own):
             # Neighbouring layers start half a lane apart, so that a line seldom passes through a node.
             placed[row["node"]] = {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from answerable.mechanisms.path_patching.ablation import KnockOut, drop_against_random, knock_out
 from answerable.mechanisms.path_patching.effects import Effects, PathPatching
 from answerable.mechanisms.path_patching.readings import CLASSES, looks, mlp_readings
-from answerable.mechanisms.path_patching.sweep import Node, Receiver
+from answerable.mechanisms.path_patching.sweep import Node, Receiver, reaches
 from answerable.mechanisms.path_patching.tracing import Trace
 from answerable.mechanisms.path_patching.training import ComparedTraining, Training, compared_training
 from answerable.statistics import fold_numbers
@@ -121,10 +121,12 @@ class Findings:
             for node, effect in zip(nodes, effects.along("direct", nodes), strict=True)
         ]
         for receiver in nodes:
-            senders = [node for node in nodes if node.layer < receiver.layer]
-            if receiver.kind != "head" or not senders:
+            mlp = Receiver(receiver.layer, reads="mlp")
+            of_head = [Receiver(receiver.layer, receiver.head, one) for one in ("q", "k", "v")]
+            reads = of_head if receiver.kind == "head" else [mlp]
+            senders = [node for node in nodes if reaches(self.trace.lm, node, reads[0])]
+            if not senders:
                 continue
-            reads = [Receiver(receiver.layer, receiver.head, one) for one in ("q", "k", "v")]
             found = effects.through(reads, senders)
             rows += [
                 {

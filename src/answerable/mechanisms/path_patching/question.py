@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .pairs import Pairs
     from .tracing import Trace
 
-RECEIVER = re.compile(r"(\d+)\.(\d+)(?:\.([qkv]))?")
+RECEIVER = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.([qkv]))?|MLP (\d{1,4})", re.ASCII | re.IGNORECASE)
 
 
 class PathPatching(Question):
@@ -71,7 +71,9 @@ class PathPatching(Question):
         "mlps", description="what may carry an effect: nothing but the stream, MLPs too, or everything"
     )
     receivers: list[str] | None = Field(
-        None, min_length=1, description="heads that alone take the change in, as 23.3.q; without q, k or v all three"
+        None,
+        min_length=1,
+        description="parts that alone take the change in: heads as 23.3.q (without q, k or v all three), or MLP 23",
     )
     rank: int = Field(1, ge=0, le=1000, unit="directions", description="directions left out of the steering direction")
     subspace: bool = Field(True, description="patch along the steering direction; false patches whole activations")
@@ -208,10 +210,13 @@ def _receivers(given: list[str] | None) -> tuple[Any, ...]:
         match = RECEIVER.fullmatch(text.strip())
         if match is None:
             raise BadInput(
-                f"{text[:40]!r} names no head",
+                f"{text[:40]!r} names no head or MLP",
                 where=f"path-patching, field receivers, entry {number}",
-                mend="write 23.3.q",
+                mend="write 23.3.q or MLP 23",
             )
-        layer, head, reads = match.groups()
-        found += [Receiver(int(layer), int(head), one) for one in (reads or "qkv")]  # type: ignore[arg-type]
+        layer, head, reads, mlp = match.groups()
+        if mlp is not None:
+            found.append(Receiver(int(mlp), reads="mlp"))
+            continue
+        found += [Receiver(int(layer), int(head), one) for one in (reads or "qkv").lower()]  # type: ignore[arg-type]
     return tuple(found)

@@ -10,7 +10,7 @@ the keys and values of the earlier tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -36,11 +36,11 @@ class Node(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """What of a head takes a sender's change in: its query, key or value."""
+    """What takes a sender's change in: a head's query, key or value, or a feed-forward part, which has no head."""
 
     layer: int
-    head: int
-    reads: Literal["q", "k", "v"] = "q"
+    head: int = -1
+    reads: Literal["q", "k", "v", "mlp"] = "q"
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,15 +226,16 @@ def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]
     """What the output layer reads where a sender's change reaches the receivers alone, and flows on from them.
 
     In a first stage the change goes from the sender straight into the stream that each receiver reads, all else
-    frozen; in a second one the receivers' queries, keys or values are what they make of it, and nothing is frozen.
+    frozen; in a second one the receivers' queries, keys, values or outputs are what they make of it, and nothing is
+    frozen.
 
     Parameters
     ----------
-    receivers : heads with what they read; a key or value is that of the head's whole group
+    receivers : heads with what they read, and feed-forward parts; a key or value is that of the head's whole group
 
     Returns
     -------
-    (patches, n, m); a sender that is not below any receiver changes nothing
+    (patches, n, m); a sender that no receiver is above changes nothing
     """
     import torch
 
@@ -247,7 +248,9 @@ def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]
     with torch.no_grad():
         final = pieces.final_state(lm, base.stream[-1])
         out = final[None].repeat(len(patches), 1, 1)
-        senders = [i for i, patch in enumerate(patches) if patch.node.layer < max(by_layer)]
+        senders = [
+            i for i, patch in enumerate(patches) if any(reaches(lm, patch.node, receiver) for receiver in receivers)
+        ]
         for prefix in base.prefixes:
             rows = list(prefix.rows)
             own = base.select(rows)
@@ -267,24 +270,31 @@ def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]
     return out
 
 
+def reaches(lm: LanguageModel, sender: Node, receiver: Receiver) -> bool:
+    """Whether what a sender adds to the stream is there when the receiver reads."""
+    if sender.layer != receiver.layer:
+        return sender.layer < receiver.layer
+    return sender.kind == "head" and receiver.reads == "mlp" and not parts.is_parallel(lm)
+
+
 def _check_receivers(lm: LanguageModel, receivers: Sequence[Receiver]) -> None:
     if not receivers:
-        raise BadInput("no receiver is named", where="receivers", mend="name at least one head")
+        raise BadInput("no receiver is named", where="receivers", mend="name at least one head or MLP")
     for receiver in receivers:
         n_heads = head_counts(lm, receiver.layer)[0]  # refuses a layer that is not there
-        if not 0 <= receiver.head < n_heads:
+        if receiver.reads not in ("q", "k", "v", "mlp"):
+            raise BadInput(f"it reads {receiver.reads!r:.20}", where="receivers", mend="choose q, k, v or mlp")
+        if receiver.reads != "mlp" and not 0 <= receiver.head < n_heads:
             raise BadInput(
                 f"head {receiver.head} is not from 0 to {n_heads - 1}", where="receivers", mend="choose another head"
             )
-        if receiver.reads not in ("q", "k", "v"):
-            raise BadInput(f"it reads {receiver.reads!r:.20}", where="receivers", mend="choose q, k or v")
 
 
 def _what_receivers_read(
     lm: LanguageModel, base: LastToken, patches: Sequence[Patch], by_layer: Mapping[int, list[Receiver]]
-) -> dict[str, list[tuple[int, Any]]]:
-    """New queries, keys and values by site: (place of the head or group, (patches * n, d))."""
-    found: dict[str, list[tuple[int, Any]]] = {}
+) -> dict[str, list[tuple[int | None, Any]]]:
+    """New queries, keys, values and outputs by site: (place of the head or group, (patches * n, d))."""
+    found: dict[str, list[tuple[int | None, Any]]] = {}
     n, count = len(base), len(patches)
     for layer, receivers in by_layer.items():
         reach = [i for i, patch in enumerate(patches) if patch.node.layer < layer]
@@ -292,18 +302,42 @@ def _what_receivers_read(
         if reach:
             swept = _below(lm, base, [patches[i] for i in reach], layer)
             stream.view(count, n, -1)[reach] = swept.view(len(reach), n, -1)
-        norm = None if normalises_stream(lm) else parts.find_part(lm, "attention_norm", layer)
-        read = stream if norm is None else norm(stream)
-        weights, (n_heads, n_groups, _) = head_weights(lm, layer), head_counts(lm, layer)
         for receiver in receivers:
-            group = receiver.head * n_groups // n_heads
-            site, place, weight, bias = {
-                "q": ("queries", receiver.head, weights.query, weights.query_bias),
-                "k": ("keys", group, weights.key, weights.key_bias),
-                "v": ("values", group, weights.value, weights.value_bias),
-            }[receiver.reads]
-            found.setdefault(f"{site}.{layer}", []).append((place, read @ weight[place] + bias[place]))
+            if receiver.reads == "mlp":
+                added = _feed_forward_of(lm, base, layer, stream, patches)
+                found.setdefault(f"feed_forward.{layer}", []).append((None, added))
+        heads = [receiver for receiver in receivers if receiver.reads != "mlp"]
+        for site, place, made in _projected(lm, layer, stream, heads):
+            found.setdefault(site, []).append((place, made))
     return found
+
+
+def _projected(
+    lm: LanguageModel, layer: int, stream: Any, receivers: Sequence[Receiver]
+) -> Iterator[tuple[str, int, Any]]:
+    """Site, place and new query, key or value of each head, from the stream that enters its layer."""
+    norm = None if normalises_stream(lm) else parts.find_part(lm, "attention_norm", layer)
+    read = stream if norm is None else norm(stream)
+    weights, (n_heads, n_groups, _) = head_weights(lm, layer), head_counts(lm, layer)
+    for receiver in receivers:
+        group = receiver.head * n_groups // n_heads
+        site, place, weight, bias = {
+            "q": ("queries", receiver.head, weights.query, weights.query_bias),
+            "k": ("keys", group, weights.key, weights.key_bias),
+            "v": ("values", group, weights.value, weights.value_bias),
+        }[receiver.reads]
+        yield f"{site}.{layer}", place, read @ weight[place] + bias[place]
+
+
+def _feed_forward_of(lm: LanguageModel, base: LastToken, layer: int, stream: Any, patches: Sequence[Patch]) -> Any:
+    """What a layer's feed-forward part adds, (patches * n, m), attention frozen but for the layer's own senders."""
+    n, count = len(base), len(patches)
+    middle = pieces.after_attention(lm, layer, stream, base.attention[layer].repeat(count, 1))
+    own = [i for i, patch in enumerate(patches) if patch.node.layer == layer and patch.node.kind == "head"]
+    if own:
+        changed = _middle_of_heads(lm, base, layer, [patches[i] for i in own])
+        middle.view(count, n, -1)[own] = changed.view(len(own), n, -1)
+    return pieces.feed_forward_added(lm, layer, pieces.feed_forward_reads(lm, stream, middle))
 
 
 def _below(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], layer: int) -> Any:
@@ -320,12 +354,15 @@ def _below(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], layer: 
     return torch.cat(rows)
 
 
-def _changes(lm: LanguageModel, read: Mapping[str, list[tuple[int, Any]]]) -> dict[str, Any]:
-    def put(given: list[tuple[int, Any]]) -> Any:
+def _changes(lm: LanguageModel, read: Mapping[str, list[tuple[int | None, Any]]]) -> dict[str, Any]:
+    def put(given: list[tuple[int | None, Any]]) -> Any:
         def change(tensor: Any) -> Any:
             changed = tensor.clone()
             for place, values in given:
-                changed[:, 0, place] = values
+                if place is None:
+                    changed[:, 0] = values
+                else:
+                    changed[:, 0, place] = values
             return changed
 
         return change

@@ -74,7 +74,7 @@ MLPS = {
 }
 EDGES = {
     "sender": "component that is patched",
-    "receiver": "head whose query, key and value alone take the change in, or output",
+    "receiver": "head, whose query, key and value alone take the change in, MLP, or output",
     "layer": "layer of the sender, from 0",
     "to_layer": "layer of the receiver; null for the output",
     "share": "effect divided by what the behaviour is worth [1]",

@@ -131,17 +131,17 @@ def compared_training(
     before = _loss_of_twins(lm, judged)
     found = []
     for way in WAYS:
-        model, count = _trained(lm, way, nodes, taught, training)
+        model, count = trained_copy(lm, way, nodes, taught, training)
         found.append((count, *_answered(model, judged), _loss_of_twins(model, judged) - before))
     counts, likelihood, right, losses = zip(*found, strict=True)
     units = tuple(pair.unit for pair, _ in judged)
     return ComparedTraining(counts, np.stack(likelihood), np.stack(right), losses, units)
 
 
-def _trained(
+def trained_copy(
     lm: LanguageModel, way: str, nodes: Sequence[Node], taught: Sequence[tuple[Pair, int]], training: Training
 ) -> tuple[LanguageModel, int]:
-    """A trained copy, and how many numbers of it were free to move."""
+    """A copy that is trained in one of ``WAYS``, and how many numbers of it were free to move."""
     if way == "untrained":
         return lm, 0
     copied = replace(lm, model=copy.deepcopy(lm.model), digest=None)
