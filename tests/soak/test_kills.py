@@ -76,10 +76,13 @@ def test_killed_at_random_moments_the_example_resumes(
     tmp_path: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, chance = repository / "examples" / "audit.toml", random.Random(29)
+    said = tmp_path / "said.txt"
 
     def start(store: Path) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "answerable", "dossier", str(path), "--store", str(store)]
-        return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        environment = os.environ | {"PYTHONFAULTHANDLER": "1"}
+        with said.open("wb") as file:
+            return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=file, env=environment)
 
     began = time.monotonic()
     assert start(tmp_path / "whole").wait(timeout=600) == 0
@@ -94,11 +97,11 @@ def test_killed_at_random_moments_the_example_resumes(
                 # Once all kills are spent the run is left alone, and must come to its end.
                 ended = process.wait(chance.uniform(0.1, seconds) if figures["kills"] < RANDOM_KILLS else 600)
                 figures["runs"] += 1
-                assert ended == 0
+                assert ended == 0, said.read_text()
             except subprocess.TimeoutExpired:
                 process.kill()
                 ended = process.wait()
-                assert ended in (0, KILLED)  # 0: it came to its end before the signal came
+                assert ended in (0, KILLED), said.read_text()  # 0: it came to its end before the signal came
                 figures["kills" if ended == KILLED else "runs"] += 1
         assert shown(path, store) == whole
         assert asked_again(store) == 0
