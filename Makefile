@@ -45,6 +45,7 @@ docs: $(BIN)/.installed ## the documentation, into site/
 	@echo "site/index.html"
 
 examples: $(BIN)/.installed ## every dossier in examples/
+	@$(BIN)/python -m reproductions.natural_images
 	@status=0; for dossier in examples/*.toml; do \
 	  echo "== $$dossier"; $(BIN)/answerable dossier "$$dossier" || status=$$?; \
 	done; exit $$status

@@ -21,6 +21,7 @@ QUESTIONS = {
     "additive-reasons": "answerable.explanations.additive_reasons.question:AdditiveReasons",
     "counterfactual-queries": "answerable.explanations.counterfactual_queries.question:CounterfactualQueries",
     "path-effects": "answerable.explanations.path_effects.question:PathEffects",
+    "generated-images": "answerable.provenance.generated_images.question:GeneratedImages",
     "security-games": "answerable.guarantees.security_games.question:SecurityGames",
     "model-lineage": "answerable.provenance.model_lineage.question:ModelLineage",
 }

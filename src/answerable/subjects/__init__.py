@@ -30,6 +30,8 @@ SUBJECTS = {
     "word_list": "answerable.subjects.word_list",
     "answer_log": "answerable.subjects.answer_log",
     "endpoint": "answerable.subjects.endpoint",
+    "images": "answerable.subjects.images",
+    "vision_backbone": "answerable.subjects.vision_backbone",
 }
 
 __getattr__, __dir__, _exported = lazy_loader.attach(
@@ -41,6 +43,7 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
         "census_blocks": ["read_blocks"],
         "conversion": ["convert"],
         "corpus": ["Corpus", "read_corpus"],
+        "images": ["ImageSource", "Picture", "decode", "list_images"],
         "infrastructure": ["read_infrastructure"],
         "matrix_game": ["read_matrix_game", "write_game", "write_nfg", "write_npz"],
         "movements": ["read_movebank"],
@@ -51,6 +54,7 @@ __getattr__, __dir__, _exported = lazy_loader.attach(
         "texts": ["read_text", "read_texts"],
         "token_logprobs": ["RecordedTokens", "read_token_logprobs"],
         "word_list": ["read_word_list"],
+        "vision_backbone": ["VisionBackbone"],
     },
 )
 __all__ = ["SUBJECTS", "digest", *_exported]
