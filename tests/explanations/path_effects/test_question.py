@@ -162,6 +162,7 @@ def test_missing_rows_may_be_left_out_and_are_counted() -> None:
     answer = asked(broken, drop_missing=True)
     assert answer.metrics["rows"].value == 1170
     assert "30 rows were left out: y missing." in answer.limits
+    assert any("are a selection" in limit for limit in answer.limits)
 
 
 def test_repeated_persons_without_groups_are_told() -> None:

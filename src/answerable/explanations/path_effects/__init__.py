@@ -7,6 +7,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "api": ["PathEffects", "PathSpecificEffects"],
         "boosting": ["BoostedTrees"],
+        "cohort": ["Cohort", "build_cohort"],
+        "intensive_care": ["IntensiveCare", "make_intensive_care"],
         "identification": ["Obstacle", "identify"],
         "solver": ["influence_scores", "stretch_weights", "telescope"],
     },

@@ -365,6 +365,9 @@ def _limits(asked: Asked, flaws: list[str]) -> list[str]:
         found.append(f"The order of the blocks is taken as given: {_shown(last)} must not move those before it.")
     found += [_capital(f"{flaw}.") for flaw in flaws[1:6]]
     found += [f"{count} rows were left out: {_shown(reason)}." for reason, count in fitted.arrays.dropped.items()]
+    if f"{asked.question.outcome} missing" in fitted.arrays.dropped:
+        what = _shown(asked.question.outcome)
+        found.append(f"Where {what} is missing because of what the attribute moves, rows that have it are a selection.")
     return found + list(fitted.arrays.notes)
 
 
