@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from answerable.errors import BadInput
 from answerable.subjects import read_sparse_autoencoder
@@ -141,16 +140,12 @@ class FFMemories:
         BadInput : there is nothing to read
         """
         cut = self._windows(texts, window=window, most=windows)
-        if not cut:
-            raise BadInput("there is no text", where="text", mend="give at least one word")
         counts: dict[int, MemoryCounts] = {}
         sums: dict[int, ErrorSums] = {}
         own = {layer: self.source.weights(layer) for layer in self.layers}
         usable = [k for k in sorted(set(ks)) if k <= min(len(weights.values) for weights in own.values())]
-        places: list[npt.NDArray[np.int32]] = []
         groups = batches(cut, batch_tokens)
         centres = self._centres(cut, groups) if definition == "legacy_token_mean" else {}
-        first = 0
 
         def visit(batch: Batch) -> None:
             layer, weights = batch.layer, own[batch.layer]
@@ -160,8 +155,6 @@ class FFMemories:
                     batch.written.shape[1], len(usable), definition=definition, centre=centres.get(layer)
                 )
             counts[layer].add(batch.activations)
-            if layer == self.layers[0]:
-                places.append(np.column_stack([batch.window + first, batch.position]).astype(np.int32))
             if usable:
                 few = slice(0, None, explain_every)
                 errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable)
@@ -170,17 +163,14 @@ class FFMemories:
                 also(batch)
 
         for group in groups if progress is None else progress(groups, "memories"):
-            first = group.start
             self.source.run(cut[group], visit, self.layers)
-        where = np.concatenate(places)
         return Catalogue(
             layers=self.layers,
             counts=counts,
             lengths={layer: np.linalg.norm(weights.values, axis=1) for layer, weights in own.items()},
             windows=[one.ids for one in cut],
             window_texts=[one.text for one in cut],
-            places=where,
-            dropped=sum(one.skip for one in cut),
+            skips=[one.skip for one in cut],
             read_tokens=self.source.token_texts,
             word_weights=self.source.words,
             read_again=lambda layer, numbers: self._activations(layer, cut, numbers, batch_tokens),
@@ -300,7 +290,9 @@ class FFMemories:
     ) -> list[Window]:
         """Windows ready cut as they are, raw texts cut."""
         given: list[Any] = list(texts)
-        if given and all(isinstance(one, Window) for one in given):
+        if not given:
+            raise BadInput("there is no text", where="text", mend="give at least one word")
+        if all(isinstance(one, Window) for one in given):
             return given
         cut: list[Window] = self.source.cut(given, window=window, most=most)
         return cut

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -81,8 +82,7 @@ class Catalogue:
     lengths : (m,) length of each value by layer
     windows : the token ids that were read, window by window
     window_texts : number of each window's text
-    places : (tokens, 2) window and position of each token that was counted
-    dropped : tokens that were left out: those that begin every text, and padding
+    skips : how many of each window's first tokens were not counted; the others are numbered one after the other
     read_tokens : ids to what a reader sees
     read_again : from a layer and numbers of windows to the activations (tokens, m) of each, anew; these are not kept
     word_weights : by layer the values, with the output layer and the gain of the final norm; None where no words
@@ -96,8 +96,7 @@ class Catalogue:
     lengths: dict[int, Floats]
     windows: list[npt.NDArray[np.int32]]
     window_texts: list[int]
-    places: npt.NDArray[np.int32]
-    dropped: int
+    skips: list[int]
     read_tokens: Callable[[Sequence[int]], list[str]]
     word_weights: Callable[[int], tuple[Floats, Floats, Floats | None] | None] = field(repr=False)
     read_again: Callable[[int, Sequence[int]], dict[int, Floats]] = field(repr=False)
@@ -105,10 +104,21 @@ class Catalogue:
     explained: Mapping[int, Floats] = field(default_factory=dict)
     explained_tokens: int = 0
 
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Number of each window's first token that was counted, and after the last how many there are."""
+        counted = [len(ids) - skip for ids, skip in zip(self.windows, self.skips)]
+        return np.concatenate([[0], np.cumsum(counted, dtype=np.int64)])
+
     @property
     def tokens(self) -> int:
         """Tokens counted."""
-        return len(self.places)
+        return int(self._starts[-1])
+
+    @property
+    def dropped(self) -> int:
+        """Tokens that were read but not counted: those that begin every text."""
+        return sum(self.skips)
 
     def table(self) -> pl.DataFrame:
         """Every layer, memory and side, one row each; columns as ``COLUMNS`` says."""
@@ -183,7 +193,7 @@ class Catalogue:
                     mend=f"0 to {m - 1}, + or -",
                 )
         places = [self._places(layer, neuron, sign, shaded) for neuron, sign in sides]
-        windows = sorted({int(self.places[place][0]) for few in places for place in few})
+        windows = sorted({self._where(place)[0] for few in places for place in few})
         anew = self.read_again(layer, windows) if windows else {}
         return [self._card(layer, neuron, sign, top, around, shaded, anew) for neuron, sign in sides]
 
@@ -233,11 +243,16 @@ class Catalogue:
     def _id(self, place: int) -> int:
         if place < 0:
             return -1
-        window, position = self.places[place]
+        window, position = self._where(place)
         return int(self.windows[window][position])
 
+    def _where(self, place: int) -> tuple[int, int]:
+        """Window and position of a token by its number."""
+        window = int(np.searchsorted(self._starts, place, side="right")) - 1
+        return window, self.skips[window] + place - int(self._starts[window])
+
     def _context(self, place: int, value: float, around: int, neuron: int, anew: Mapping[int, Floats]) -> Context:
-        window, position = map(int, self.places[place])
+        window, position = self._where(place)
         ids = self.windows[window]
         first, last = max(0, position - around), min(len(ids), position + around // 2 + 1)
         tokens = self.read_tokens([int(i) for i in ids[first:last]])
