@@ -113,14 +113,7 @@ def absorption(
     ------
     BadInput : fewer than 20 letters with at least 10 words
     """
-    names, counts = np.unique(letters, return_counts=True)
-    usable = names[counts >= 10]
-    if len(usable) < FEWEST_LETTERS:
-        raise BadInput(
-            f"{len(usable)} letters begin at least 10 words of one token",
-            where="letters",
-            mend=f"this needs {FEWEST_LETTERS}: choose another tokenizer, or leave absorption out",
-        )
+    usable = usable_letters(letters)
     train = rng.random(len(letters)) < 0.8
     found = {}
     for letter in usable:
@@ -135,6 +128,24 @@ def absorption(
         known = says & labels & ~train
         found[str(letter)] = absorption_of_words(activations[known], values, probe.weights, main)
     return found
+
+
+def usable_letters(letters: npt.NDArray[np.str_]) -> npt.NDArray[np.str_]:
+    """The letters that begin at least 10 of the words.
+
+    Raises
+    ------
+    BadInput : fewer than 20
+    """
+    names, counts = np.unique(letters, return_counts=True)
+    usable = names[counts >= 10]
+    if len(usable) < FEWEST_LETTERS:
+        raise BadInput(
+            f"{len(usable)} letters begin at least 10 words of one token",
+            where="letters",
+            mend=f"this needs {FEWEST_LETTERS}: choose another tokenizer, or leave absorption out",
+        )
+    return usable
 
 
 def _by_l1(activations: Array, labels: Bools, most: int) -> npt.NDArray[np.int64]:

@@ -13,6 +13,7 @@ from answerable.errors import BadInput
 from answerable.subjects import read_sparse_autoencoder
 from answerable.subjects.language_model import load
 
+from .absorption import usable_letters
 from .alignment import Alignment
 from .alignment import align as align_directions
 from .catalogue import Catalogue
@@ -239,7 +240,7 @@ class FFMemories:
         ------
         BadInput : the tokenizer has no words of one token for 20 letters, or has no case
         """
-        words = self.source.letter_words(per_letter, rng("letter words"))
+        words = self.letter_words(rng, per_letter=per_letter)
         windows, places = self.source.letter_prompts(words, rng("letter prompts"))
         outputs: list[Floats] = []
         encoded: list[list[Floats]] = [[] for _ in sets]
@@ -262,6 +263,12 @@ class FFMemories:
         return absorption_scores(
             [(one, whole, np.concatenate(found)) for one, found in zip(sets, encoded)], letters, seeds=seeds, rng=rng
         )
+
+    def letter_words(self, rng: Callable[..., np.random.Generator], *, per_letter: int = 40) -> list[str]:
+        """The words that absorption is measured on; see :meth:`absorption`."""
+        words: list[str] = self.source.letter_words(per_letter, rng("letter words"))
+        usable_letters(np.array([word[0] for word in words]))
+        return words
 
     def _activations(
         self, layer: int, cut: Sequence[Window], numbers: Sequence[int], batch_tokens: int

@@ -191,7 +191,10 @@ class FeedForwardMemories(Question):
         layers = source.layers if self.layers is None else sorted({*self.layers, layer})
         windows = source.cut(texts, window=self.window, most=self.windows)
         labelled, its_windows = self._labelled(source)
-        return _Given(FFMemories(source, layers), windows, layer, labelled, its_windows, lm.name)
+        memories = FFMemories(source, layers)
+        if self.absorption:
+            memories.letter_words(run.rng)  # refuses a tokenizer without them before anything is read
+        return _Given(memories, windows, layer, labelled, its_windows, lm.name)
 
     def _labelled(self, source: Any) -> tuple[Labelled | None, list[Window]]:
         """Labelled texts, evenly spaced over the file, and the beginning of each as a window."""

@@ -1,0 +1,184 @@
+"""Memories of every family on tiny random models: what they rebuild, what is refused, and the question asked of one."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from answerable.asking import ask
+from answerable.cli import run
+from answerable.errors import AnswerableError, BadInput
+from answerable.mechanisms.feed_forward_memories import FFMemories
+from answerable.mechanisms.feed_forward_memories.reading import Batch
+from tests.subjects.tiny_models import LAYERS, TINY, tiny
+from tests.subjects.tiny_tokenizers import spelled
+
+NAME = "feed-forward-memories"
+TEXTS = ["abcdefgh" * 3, "bad cab", "hagfed"]
+
+
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("of", ["feed_forward", "heads"])
+def test_all_memories_together_are_what_the_layer_writes(name: str, of: Any) -> None:
+    memories = FFMemories.from_model(spelled(tiny(name)), of=of)
+    sets = {layer: memories.feature_set(layer) for layer in memories.layers}
+    seen = []
+
+    def check(batch: Batch) -> None:
+        features = sets[batch.layer]
+        source = batch.activations if of == "heads" else batch.read
+        assert source is not None
+        rebuilt = features.decode(features.encode(source))
+        assert np.abs(rebuilt - batch.written).max() <= 1e-5 * np.abs(batch.written).max()
+        seen.append(batch.layer)
+
+    catalogue = memories.record(TEXTS, ks=(1, 2), also=check)
+    assert sorted(seen) == list(range(LAYERS))
+    assert all(np.isfinite(found).all() for found in catalogue.explained.values())
+
+
+@pytest.fixture(scope="module")
+def concepts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts of two kinds and two colours."""
+    path = tmp_path_factory.mktemp("texts") / "concepts.csv"
+    rows = [
+        f"{'abc' if i % 2 else 'fgh'}{'de' if i // 2 % 2 else 'ed'}{'abcdefgh'[i % 7]},{i % 2},{i // 2 % 2}"
+        for i in range(60)
+    ]
+    path.write_text("text,kind,colour\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_the_question_of_a_tiny_model_with_two_learned_sets(concepts: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in (
+        ("W_enc", (24, 30)), ("b_enc", (30,)), ("W_dec", (30, 24)), ("b_dec", (24,)))}  # fmt: skip
+    asked = {
+        "model": spelled(tiny("llama")), "text": "abcdefgh" * 40, "window": 32, "k": 3, "layer": 1, "cards": 2,
+        "concepts": str(concepts), "attributes": ["kind", "colour"], "seeds": 2, "seed": 0, "store": False,
+    }  # fmt: skip
+    answer = ask(NAME, **asked, autoencoder=arrays, transcoder=arrays)
+    frame = answer.tables["scores"].frame
+    assert set(frame["features"]) >= {
+        "memories",
+        "memories, top 3",
+        "sparse autoencoder",
+        "transcoder",
+        "random memories",
+    }
+    assert answer.metrics["explained"].value == pytest.approx(1)
+    assert answer.metrics["explained_learned"].role == "baseline"
+    counted = answer.tables["alignment"].frame
+    assert counted.filter(counted["features"] == "transcoder")["count"].to_list() == [30]
+    assert answer.tables["detectors"].frame["auroc"].is_between(0, 1).all()
+    assert {"cards", "explained", "scores", "layers", "alignment"} <= set(answer.figures)
+    assert any("de-quantised" in limit for limit in answer.limits) is False
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"layer": 3}, "field layer: there is no layer 3; choose from 0 to 2"),
+        ({"k": 21}, "field k: k is 21, layer 1 has 20 memories; choose from 1 to 20"),
+        ({"text": ""}, "text"),
+        ({"text": ["", ""]}, "there are no tokens; give at least one word"),
+        ({"absorption": True}, "letters: 0 letters begin at least 10 words of one token; this needs 20"),
+        ({"judge": "{}"}, "field judge: there are no games to answer; give concepts"),
+        ({"of": "heads", "autoencoder": {}}, "learned features are of feed-forward layers"),
+        ({"autoencoder": {"W_enc": np.zeros((24, 5))}}, "there is no W_dec, only W_enc"),
+        (
+            {"autoencoder": {"W_enc": np.zeros((8, 5)), "b_enc": np.zeros(5), "W_dec": np.zeros((5, 8)), "b_dec": np.zeros(8)}},
+            "it reads 8 and writes 8 numbers, the layer has 24; choose one that was trained on this model",
+        ),
+    ],
+    ids=["layer", "k", "text", "texts", "letters", "judge", "heads", "arrays", "width"],
+)  # fmt: skip
+def test_what_a_model_cannot_be_asked_is_told_in_one_line(fields: dict[str, Any], told: str) -> None:
+    asked = {"model": spelled(tiny("llama")), "text": "abcdefgh" * 9, "k": 2, "layer": 1, **fields}
+    with pytest.raises(AnswerableError) as raised:
+        ask(NAME, **asked, seed=0, store=False)
+    assert told in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("text,kind\n" + "a,x\n" * 50, "concepts, kind: 1 values, 50 texts; give at least 10 texts"),
+        ("text,kind\n" + "a,x\nb,y\n" * 9, "concepts, kind: 2 values, 18 texts; give at least 10 texts"),
+        ("text,kind\n" + "a,x\n,y\n" * 30, "concepts, row 2: the text is empty"),
+        ("text,colour\n" + "a,x\nb,y\n" * 30, "kind"),
+        ("words,kind\n" + "a,x\nb,y\n" * 30, "text"),
+        ("", "concepts"),
+    ],
+    ids=["one label", "too few", "empty text", "no label", "no text", "nothing"],
+)
+def test_concepts_that_cannot_be_probed_are_told(tmp_path: Path, rows: str, told: str) -> None:
+    path = tmp_path / "concepts.csv"
+    path.write_text(rows)
+    asked = {"model": spelled(tiny("llama")), "text": "abcdefgh" * 9, "k": 2, "layer": 1, "attributes": ["kind"]}
+    with pytest.raises(AnswerableError) as raised:
+        ask(NAME, **asked, concepts=str(path), seed=0, store=False)
+    assert told in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_an_architecture_without_a_map_shows_its_modules() -> None:
+    from transformers import CTRLConfig, CTRLLMHeadModel
+
+    model = CTRLLMHeadModel(CTRLConfig(vocab_size=20, n_embd=8, dff=16, n_layer=1, n_head=2, n_positions=16)).eval()
+    with pytest.raises(BadInput) as raised:
+        FFMemories.from_model(model, spelled(tiny("llama")).tokenizer)
+    assert "\n" not in str(raised.value)
+    assert "ctrl" in str(raised.value).lower()
+
+
+def test_a_dead_value_has_no_direction_and_is_counted() -> None:
+    import copy
+
+    lm = spelled(tiny("llama"))
+    model = copy.deepcopy(lm.model)
+    model.model.layers[1].mlp.down_proj.weight.data[:, 4] = 0
+    answer = ask(
+        NAME, model=type(lm)(model, lm.tokenizer, "dead", None), text="abcdefgh" * 9, k=2, layer=1, neurons=[4],
+        seed=0, store=False,
+    )  # fmt: skip
+    assert answer.tables["alignment"].frame["dead"].to_list() == [1]
+    assert answer.tables["cards"].frame["promoted"].to_list() == [""]
+    assert any(limit.startswith("1 memories of the layer write nothing") for limit in answer.limits)
+
+
+def test_outputs_that_do_not_vary_explain_nothing() -> None:
+    import copy
+
+    lm = spelled(tiny("llama"))
+    model = copy.deepcopy(lm.model)
+    model.model.layers[1].mlp.down_proj.weight.data[:] = 0
+    answer = ask(
+        NAME, model=type(lm)(model, lm.tokenizer, "constant", None), text="abcdefgh" * 9, k=2, layer=1, seed=0,
+        store=False,
+    )  # fmt: skip
+    assert answer.metrics["explained_top_k"].value != answer.metrics["explained_top_k"].value
+    assert "its output does not vary" in answer.summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--model", "/nowhere/model"], "/nowhere/model"),
+        (
+            ["--replica", "planted", "--k", "0"],
+            "field k: it is 0, and should be greater than or equal to 1; give at least 1",
+        ),
+        (["--replica", "planted", "--seeds", "1"], "field seeds"),
+        (["--replica", "planted", "--layer", "-1"], "field layer"),
+        (["--replica", "planted", "--k", "2", "--definition", "mine"], "definition"),
+        (["--replica", "planted", "--k", "2", "--judge", "@/nowhere/answers"], "/nowhere/answers"),
+        (["--replica", "planted", "--k", "2", "--judge", "\u202e{"], "judge, line 1: no JSON"),
+    ],
+)
+def test_the_command_line_says_it_in_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", NAME, *arguments, "--seed", "0"]) == 2
+    said = capsys.readouterr().err
+    assert told in said and "Traceback" not in said
