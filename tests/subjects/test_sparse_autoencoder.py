@@ -142,6 +142,10 @@ def test_bfloat16_is_read_as_float32(tmp_path: Path) -> None:
         ({"normalize_activations": "layer_norm"}, {}, r"normed token by token \(layer_norm\), which no one number"),
         ({"d_in": 8}, {}, "d_in is 8 in cfg.json, 4 in its weights"),
         ({"d_sae": 7}, {}, "d_sae is 7 in cfg.json, 6 in its weights"),
+        (
+            {}, {"W_enc": np.zeros((D, 0), np.float32), "W_dec": np.zeros((0, D), np.float32)},
+            "it has 0 features of 4 numbers; give a folder",
+        ),
         ({}, {"b_dec": None}, "there is no b_dec, only W_dec, W_enc, b_enc; give a folder"),
         ({}, {"b_enc": np.zeros(5, np.float32)}, r"b_enc is float32 of shape \(5,\), not 6"),
         ({}, {"W_enc": np.zeros(24, np.float32)}, r"W_enc is float32 of shape \(24,\), not a matrix"),

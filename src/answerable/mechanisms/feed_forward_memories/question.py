@@ -141,6 +141,8 @@ class FeedForwardMemories(Question):
             raise ValueError("the replica brings its own texts; leave text, corpus, concepts and the learned ones out")
         if self.of == "heads" and (self.autoencoder is not None or self.transcoder is not None):
             raise ValueError("learned features are of feed-forward layers; leave them out, or of = feed_forward")
+        if self.scale is not None and self.autoencoder is None and self.transcoder is None:
+            raise ValueError("scale is of learned features; give autoencoder or transcoder too")
         if self.absorption and self.model is None:
             raise ValueError("absorption needs a model; give one")
         return self

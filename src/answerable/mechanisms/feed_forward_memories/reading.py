@@ -90,8 +90,12 @@ class Reading:
             raise BadInput("heads read no one state", where=self.features.name, mend="ask of feed-forward layers")
         wanted = batch.written if self.features.target is None else self.features.target(source)
         activations = self.features.encode(source)
-        apart = (wanted - self.features.decode(activations)).astype(np.float64)
-        errors = np.einsum("td,td->t", apart, apart)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = (wanted - self.features.decode(activations)).astype(np.float64)
+            errors = np.einsum("td,td->t", apart, apart)
+        if not np.isfinite(errors).all():
+            mend = "check its weights and its scale"
+            raise BadInput("what it rebuilds is too large for float32", where=self.features.name, mend=mend)
         self.sums.add(wanted, errors[:, None])
         self.positive += (activations > 0).sum(axis=0)
         self.nonzero += (activations != 0).sum(axis=0)

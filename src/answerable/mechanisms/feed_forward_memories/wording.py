@@ -130,9 +130,11 @@ def summary_of(catalogue: Catalogue, layer: int, readings: Sequence[Reading], sc
     kept = readings[1].features.k
     head = f"{catalogue.alive(layer)['either']:.0%} of layer {layer}'s memories fire; "
     body = (
-        f"the {kept} largest of each token explain {explained:.0%} of its output"
-        if explained == explained
-        else "its output does not vary"
+        "its output does not vary"
+        if explained != explained
+        else f"the {kept} largest of each token explain {explained:.0%} of its output"
+        if explained >= 0
+        else f"the {kept} largest of each token rebuild its output worse than its mean"
     )
     ours, other, random = (_of(scores, "sparse_probe", "k = 1", role) for role in ("ours", "baseline", "control"))
     if ours is None or random is None:
