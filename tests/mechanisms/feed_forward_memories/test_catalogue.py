@@ -11,6 +11,7 @@ import torch
 from answerable.errors import BadInput
 from answerable.mechanisms.feed_forward_memories import FFMemories
 from answerable.mechanisms.feed_forward_memories.planted import CONCEPT, PlantedSource
+from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.subjects.language_model import LanguageModel
 from answerable.subjects.language_model.memories import record
 from tests.subjects.tiny_models import LAYERS, tiny
@@ -72,6 +73,21 @@ def test_a_text_ten_times_longer_needs_no_more_memory() -> None:
     short, long = peak(400), peak(4000)
     kept = 36_000 * 12 * 4  # bytes of the activations that the longer text has more
     assert long - short < 0.2 * kept
+
+
+@pytest.mark.parametrize("begin", [False, True])
+def test_what_falls_on_first_tokens_is_their_share_of_the_squared_outputs(begin: bool) -> None:
+    memories = FFMemories.from_model(spelled(tiny("llama"), begin=begin))
+    squares: dict[int, list[float]] = {layer: [0.0, 0.0] for layer in range(LAYERS)}
+
+    def also(batch: Batch) -> None:
+        for row, position in zip(batch.written.astype(float), batch.position):
+            squares[batch.layer][0] += float(row @ row) * (position == 0)
+            squares[batch.layer][1] += float(row @ row)
+
+    found = memories.record(TEXTS, ks=(1,), also=also).at_first
+    assert found == pytest.approx({layer: first / whole for layer, (first, whole) in squares.items()})
+    assert all((share > 0) != begin for share in found.values())
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3", "gpt2", "olmo2", "mixtral", "bert"])

@@ -143,6 +143,7 @@ class FFMemories:
         cut = self._windows(texts, window=window, most=windows)
         counts: dict[int, MemoryCounts] = {}
         sums: dict[int, ErrorSums] = {}
+        at_first = dict.fromkeys(self.layers, 0.0)
         own = {layer: self.source.weights(layer) for layer in self.layers}
         usable = [k for k in sorted(set(ks)) if k <= min(len(weights.values) for weights in own.values())]
         groups = batches(cut, batch_tokens)
@@ -160,6 +161,7 @@ class FFMemories:
                 few = slice(0, None, explain_every)
                 errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable)
                 sums[layer].add(batch.written[few], errors)
+                at_first[layer] += float(np.square(batch.written[few][batch.position[few] == 0]).sum(dtype=np.float64))
             if also is not None:
                 also(batch)
 
@@ -178,6 +180,7 @@ class FFMemories:
             ks=usable,
             explained={layer: found.values for layer, found in sums.items()},
             explained_tokens=sums[self.layers[0]].tokens,
+            at_first={layer: at_first[layer] / found.square for layer, found in sums.items() if found.square},
         )
 
     def read(

@@ -89,6 +89,8 @@ class Catalogue:
         are written
     ks, explained : the k of the k-term reconstructions, and by layer their explained variance
     explained_tokens : tokens that these rest on
+    at_first : by layer, the share of the outputs' squared size that falls on the very first token of each window, where
+        a model without a token of its own to begin with puts what others put on that
     """
 
     layers: list[int]
@@ -103,6 +105,7 @@ class Catalogue:
     ks: Sequence[int] = ()
     explained: Mapping[int, Floats] = field(default_factory=dict)
     explained_tokens: int = 0
+    at_first: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:

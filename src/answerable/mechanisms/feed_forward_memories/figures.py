@@ -357,7 +357,8 @@ def layer_map(
         alt.layer(cells, numbers, *on_dark).properties(height=alt.Step(20)),
         width,
         finding,
-        f"Explained: share of the output's variance. Darker is larger. Layer {focus}'s memories are compared.",
+        "Explained: share of the output's variance. First token: share of its squared size at the first token of each "
+        f"run. Layer {focus}'s memories are compared.",
         f"Map of {len(rows)} layers by {len(titles)} numbers. {finding}.",
     )
 

@@ -447,7 +447,9 @@ class FeedForwardMemories(Question):
         wanted = pl.col("setting").is_in(SHOWN)
         few = frames["scores"].filter(wanted & ~pl.col("features").str.ends_with("normalised"))
         drawn["scores"] = Figure.drawn(figures.score_dots, few)
-        columns = [("explained", "explained"), ("alive", "alive"), ("density", "above 0")]
+        columns = [
+            ("explained", "explained"), ("first_token", "first token"), ("alive", "alive"), ("density", "above 0"),
+        ]  # fmt: skip
         drawn["layers"] = Figure.drawn(figures.layer_map, frames["layers"], columns, focus=layer, k=self.k)
         first, second, _ = alignments[-1]
         bins = frames["histogram"]
@@ -467,6 +469,13 @@ class FeedForwardMemories(Question):
             "What makes a memory fire is read off its strongest contexts, which need not be what it does most.",
             f"Explained variance is by the definition {self.definition}; others' figures may be by another.",
         ]
+        first = [str(layer) for layer, share in catalogue.at_first.items() if share > 0.5]
+        if first:
+            few = ", ".join(first[:8]) + (" and others" if len(first) > 8 else "")
+            limits.append(
+                f"In layer {few} most of the output's size is at the first token of each run of tokens: explained "
+                "variance there is of these few."
+            )
         if given.labelled is None:
             limits.append("Without labelled texts there is no probe: nothing here tells memories from random features.")
         else:

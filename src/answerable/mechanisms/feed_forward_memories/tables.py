@@ -32,6 +32,8 @@ LAYERS = {
     "density": "share of activations above 0 [1]",
     "explained": "explained variance of the k largest activations of each token [1]; missing where nothing varies",
     "explained_most": "the same for the largest k recorded [1]",
+    "first_token": "share of the output's squared size that falls on the first token of each run [1]; where it is"
+    " large, explained variance is of these few tokens",
     "value_length": "median length of a value",
 }
 EXPLAINED = {
@@ -150,6 +152,7 @@ def layer_rows(catalogue: Catalogue, k: int) -> pl.DataFrame:
                 "density": float(catalogue.counts[layer].density[0].mean()),
                 "explained": None if at is None else known(float(explained[at])),
                 "explained_most": known(float(explained[-1])) if len(explained) else None,
+                "first_token": catalogue.at_first.get(layer),
                 "value_length": float(np.median(catalogue.lengths[layer])),
             }
         )
