@@ -15,7 +15,7 @@ from answerable.subjects.images import Picture, list_images, reencoded, resized
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
-from .scanning import SCORES, Harmonize, Looking, Scan, Score, checked_looking, scan, squared
+from .scanning import BATCH, SCORES, Harmonize, Looking, Scan, Score, checked_looking, scan, squared
 from .solver import Aggregate, alignment, scores
 
 ALPHA = 0.05
@@ -88,7 +88,7 @@ class ConsistencyDetector:
         allow_small: bool = False,
         harmonize: Harmonize = "none",
         two_sided: bool = False,
-        batch: int = 8,
+        batch: int = BATCH,
     ) -> None:
         if score not in SCORES:
             raise BadInput(f"score is {score!r}", mend="say consistency or noise")

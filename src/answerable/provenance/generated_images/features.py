@@ -19,7 +19,7 @@ from answerable.subjects.images import ImageSource, Pixels, content_digest, deco
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
-from .scanning import squared
+from .scanning import BATCH, squared
 
 Floats32 = npt.NDArray[np.float32]
 CHUNK = 32
@@ -104,7 +104,7 @@ def extract_features(
     transform: str | moves.Transform = "flow",
     training: bool = False,
     random_state: int = 0,
-    batch: int = 8,
+    batch: int = BATCH,
     cache: str | Path | None = None,
     run: Any = None,
 ) -> Features:

@@ -48,7 +48,7 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     top = max(float(curve.max()) for _, curve in curves.values())
     x = alt.X("score:Q", title=f"{name} [1]", scale=alt.Scale(domain=[low, high], nice=False, zero=False))
     y_scale = alt.Scale(domain=[-0.06 * top * len(groups), top * 1.08], nice=False)
-    y = alt.Y("density:Q", title="Density [1 / unit of the score]", scale=y_scale, axis=alt.Axis(tickCount=4))
+    y = alt.Y("density:Q", title="Density [1]", scale=y_scale, axis=alt.Axis(tickCount=4))
     layers: list[Any] = []
     for place, group in enumerate(groups):
         grid, curve = curves[group]
@@ -88,7 +88,7 @@ def roc_curves(curves: pl.DataFrame, width: int, *, ours: str) -> alt.LayerChart
     decades = [10.0**k for k in range(math.ceil(math.log10(least) - 1e-9), 1)]
     x_scale = alt.Scale(type="log", domain=[least, 1.0], nice=False)
     x = alt.X("fpr:Q", title="False alarms, logarithmic [1]", scale=x_scale, axis=alt.Axis(values=decades, format="~g"))
-    y = alt.Y("tpr:Q", title="Generated images found [1]", scale=alt.Scale(domain=[0, 1], nice=False))
+    y = alt.Y("tpr:Q", title="Found [1]", scale=alt.Scale(domain=[0, 1], nice=False))
     names = [name for name in curves["statistic"].unique(maintain_order=True) if name != ours]
     guide = [{"fpr": float(f), "tpr": float(f)} for f in np.geomspace(least, 1.0, 40)]
     layers: list[Any] = [_chart(guide).mark_line(style=style("zero"), strokeDash=[1, 3]).encode(x=x, y=y)]

@@ -82,7 +82,7 @@ class GeneratedImages(Question):
     views: Literal["random", "shared"] = Field(
         "random", description="crops anywhere as the authors take them, or one centre crop, at about half the cost"
     )
-    n_views: int = Field(5, ge=1, le=1000, unit="views", description="views of each image")
+    n_views: int = Field(5, ge=1, le=100, unit="views", description="views of each image")
     aggregate: Literal["mean", "min", "max", "median"] = Field("mean", description="how similarities are put together")
     noise: float = Field(
         0.05, gt=0, le=1, unit="of the range of a pixel", description="standard deviation of the noise"
@@ -92,7 +92,7 @@ class GeneratedImages(Question):
     )
     allow_small: bool = Field(False, description="score an enlarged copy of an image smaller than the network's input")
     size: int = Field(224, ge=16, le=2048, unit="px", description="side of the network's input")
-    batch: int = Field(8, ge=1, le=4096, unit="crops", description="crops in one pass")
+    batch: int = Field(4, ge=1, le=4096, unit="crops", description="crops in one pass")
     crops: int = Field(1, ge=1, le=1000, unit="crops", description="crops of each training image")
     hidden: int = Field(512, ge=1, le=16_384, unit="units", description="width of the flow's hidden layers")
     lr: float = Field(1e-4, gt=0, le=1, unit="1", description="learning rate of the flow")

@@ -336,6 +336,8 @@ def _notes(
     difference = unlike(_sets(asked, read.real)) if question.harmonize == "none" else ""
     if difference:
         notes.append(difference)
+    if question.score == "flow" and question.stability != "none" and read.real is not None:
+        notes.append("The flow's decisions were not tried on saved or resized copies.")
     if read.pushed_away == 0:
         notes.append("The flow was fitted to real images alone: nothing was pushed away.")
     flagged = decisions.words.count("flagged")

@@ -27,7 +27,9 @@ SCORES: tuple[Score, ...] = ("consistency", "noise")
 Harmonize = Literal["none", "jpeg96"]
 Pixels = moves.Pixels
 
-CHUNK = 16  # images decoded, kept and shown as progress together
+MOST_CHUNK = 16  # images decoded, kept and shown as progress together,
+MOST_BYTES = 100_000_000  # and of crops; twice as much is held, for the chunk ahead
+BATCH = 4  # crops in one pass: activations of more leave the processor's cache
 VERSION = 1  # of what is kept; raised whenever the same image would give other numbers
 
 
@@ -73,7 +75,7 @@ def scan(
     backbone: VisionBackbone,
     looking: Looking,
     *,
-    batch: int = 8,
+    batch: int = BATCH,
     run: Any = None,
     change: Callable[[Pixels], Pixels] | None = None,
     label: str = "looking at images",
@@ -98,7 +100,9 @@ def scan(
     ------
     BadInput : the network gives a vector that is zero or not finite; the line names the image
     """
-    chunks = [list(sources[start : start + CHUNK]) for start in range(0, len(sources), CHUNK)]
+    of_image = 12 * backbone.size**2 * looking.n_views * (1 + len(looking.scores))
+    together = max(1, min(MOST_CHUNK, MOST_BYTES // of_image))
+    chunks = [list(sources[start : start + together]) for start in range(0, len(sources), together)]
     kept = _Kept(None if run is None or change is not None else run.cache, backbone, looking)
     with ThreadPoolExecutor(1) as pool:
         ahead = _Ahead(pool, chunks, kept, lambda source: _prepared(source, backbone.size, looking, change))
@@ -276,8 +280,8 @@ def checked_looking(looking: Looking) -> Looking:
     ------
     BadInput : a number out of its range
     """
-    if not 1 <= looking.n_views <= 1000:
-        raise BadInput(f"n_views is {looking.n_views}", mend="give 1 to 1000; 5 is the paper's")
+    if not 1 <= looking.n_views <= 100:
+        raise BadInput(f"n_views is {looking.n_views}", mend="give 1 to 100; 5 is the paper's")
     if not (np.isfinite(looking.noise) and looking.noise > 0):
         raise BadInput(f"noise is {looking.noise}", mend="give a number above 0; 0.05 is RIGID's")
     if looking.ways not in ("random", "shared"):

@@ -132,9 +132,12 @@ def draw(
 
 def crops(pixels: Pixels, drawn: Drawn, size: int) -> Floats32:
     """(K, 3, size, size) float32 crops from 0 to 1, black outside the image."""
-    cut = np.empty((len(drawn.top), 3, size, size), dtype=np.float32)
-    cut_out(np.ascontiguousarray(pixels), drawn.top, drawn.left, cut)
-    return cut
+    # Views at one place are cut once.
+    shared = len(drawn.top) > 1 and bool((drawn.top == drawn.top[0]).all() and (drawn.left == drawn.left[0]).all())
+    count = 1 if shared else len(drawn.top)
+    cut = np.empty((count, 3, size, size), dtype=np.float32)
+    cut_out(np.ascontiguousarray(pixels), drawn.top[:count], drawn.left[:count], cut)
+    return np.repeat(cut, len(drawn.top), axis=0) if shared else cut
 
 
 def changed(cut: Floats32, drawn: Drawn) -> Floats32:
