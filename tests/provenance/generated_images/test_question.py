@@ -97,7 +97,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def looked(folders: dict[str, str], backbone: Any, **more: Any) -> aw.Answer:
-    fields = {"images": folders["asked"], "real": folders["real"], "backbone": backbone, "size": 28, "n_views": 2,
+    fields = {"images": folders["asked"], "real": folders["real"], "backbone": backbone, "size": 28, "n_views": 2, "sheet": 2,
               "alpha": 0.1}  # fmt: skip
     return aw.ask("generated-images", store=False, seed=0, **{**fields, **more})
 

@@ -22,8 +22,8 @@ COLOUR_WORDS = {"calibration": "Grey, dashed", "asked": "Blue", "real": "Green",
 GRID = 160  # points of a density
 MOST_CURVE = 400  # points of one curve
 LEVELS = 7  # steps of ink in a thumbnail
-THUMBNAIL = 22  # cells across one
-CELL_PX = 2.3
+THUMBNAIL = 25  # cells across one
+CELL_PX = 2  # whole, so that cells meet without a seam
 GAP = 3  # cells between an image and its twin
 LABEL_PX = 42
 MOST_CELLS = 9000  # a figure holds 10,000 rows
@@ -125,7 +125,7 @@ def image_sheet(pairs: Sequence[tuple[str, str, Grey, Grey]], width: int, *, tit
     """
     side = len(pairs[0][2])
     pair_px = (2 * side + GAP) * CELL_PX
-    columns = max(1, int((width - 28) // (pair_px + 16)))
+    columns = max(1, int(width // (pair_px + 16)))
     rows_of_level: list[list[dict[str, float]]] = [[] for _ in range(LEVELS)]
     labels, count, drawn = [], 0, 0
     height_px = side * CELL_PX + LABEL_PX
@@ -141,19 +141,20 @@ def image_sheet(pairs: Sequence[tuple[str, str, Grey, Grey]], width: int, *, tit
         drawn += 1
         for level, cell in cells:
             rows_of_level[level].append(cell)
-        most = int(pair_px / 6.3)
+        most = int((pair_px + 10) / 6)
         labels += [
             {"x": left, "y": top + side * CELL_PX + 9 + 11 * line, "label": label}
             for line, label in enumerate((*said.split("; "), _cut(name, most)))
         ]
     n_rows = -(-drawn // columns)
     height = n_rows * height_px
-    x_scale, y_scale = alt.Scale(domain=[0, width - 28], nice=False), alt.Scale(domain=[height, 0], nice=False)
+    x_scale, y_scale = alt.Scale(domain=[0, width], nice=False), alt.Scale(domain=[height, 0], nice=False)
     x, y = alt.X("x:Q", scale=x_scale, axis=None), alt.Y("y:Q", scale=y_scale, axis=None)
     layers: list[Any] = []
     for level, rows in enumerate(rows_of_level, 1):
         if rows:
-            ink = _chart(rows).mark_rect(color=colour("ink"), opacity=level / LEVELS)
+            # As a frame: rows given one by one would each be validated, which takes seconds.
+            ink = alt.Chart(pl.DataFrame(rows)).mark_rect(color=colour("ink"), opacity=level / LEVELS)
             layers.append(ink.encode(x=x, x2="x2:Q", y=y, y2="y2:Q"))
     text = _chart(labels).mark_text(style=style("label"), align="left", baseline="middle", fontSize=10)
     layers.append(text.encode(x=x, y=y, text="label:N"))
@@ -227,18 +228,25 @@ def roc_points(labels: np.ndarray, scores: np.ndarray) -> list[tuple[float, floa
 
 
 def _cells(image: Grey, left: float, top: float) -> list[tuple[int, dict[str, float]]]:
-    """Runs of equal ink, row by row; white paper is not drawn."""
+    """Rectangles of equal ink: runs of a row, joined with like runs below them; white paper is not drawn."""
     ink = np.rint((1 - np.clip(image, 0, 1)) * LEVELS).astype(int)
     cells = []
+    above: dict[tuple[int, int, int], dict[str, float]] = {}
     for row, line in enumerate(ink):
         starts = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
         ends = np.append(starts[1:], len(line))
+        here: dict[tuple[int, int, int], dict[str, float]] = {}
         for start, end in zip(starts.tolist(), ends.tolist()):
-            level = int(line[start])
-            if level:
-                cell = {"x": round(left + start * CELL_PX, 2), "x2": round(left + end * CELL_PX, 2),
-                        "y": round(top + row * CELL_PX, 2), "y2": round(top + (row + 1) * CELL_PX, 2)}  # fmt: skip
-                cells.append((level - 1, cell))
+            run = start, end, int(line[start])
+            bottom = round(top + (row + 1) * CELL_PX, 1)
+            if run in above:
+                here[run] = above[run]
+                here[run]["y2"] = bottom
+            elif run[2]:
+                here[run] = {"x": round(left + start * CELL_PX, 1), "x2": round(left + end * CELL_PX, 1),
+                             "y": round(top + row * CELL_PX, 1), "y2": bottom}  # fmt: skip
+                cells.append((run[2] - 1, here[run]))
+        above = here
     return cells
 
 

@@ -103,7 +103,7 @@ class GeneratedImages(Question):
     tau: float = Field(2.0, gt=0, le=1000, unit="1", description="by which the flow's energy is divided in its score")
     column: str = Field("path", min_length=1, max_length=200, description="column of the paths in a table")
     label: str = Field("label", min_length=1, max_length=200, description="column that says real or generated")
-    sheet: int = Field(12, ge=0, le=40, unit="images", description="images shown with their twins, 0 for none")
+    sheet: int = Field(9, ge=0, le=40, unit="images", description="images shown with their twins, 0 for none")
 
     @model_validator(mode="after")
     def _one_way_of_asking(self) -> GeneratedImages:

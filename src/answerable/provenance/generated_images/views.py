@@ -169,16 +169,12 @@ def cut_out(pixels, top, left, cut):  # type: ignore[no-untyped-def]
 @kernel
 def change(cut, flips, jitters, factors, orders, result):  # type: ignore[no-untyped-def]
     """Flip and jitter every view of ``cut`` into ``result``."""
-    size = cut.shape[3]
     for view in range(cut.shape[0]):
         for channel in range(3):
-            for row in range(cut.shape[2]):
-                if flips[view]:
-                    for column in range(size):
-                        result[view, channel, row, column] = cut[view, channel, row, size - 1 - column]
-                else:
-                    for column in range(size):
-                        result[view, channel, row, column] = cut[view, channel, row, column]
+            if flips[view]:
+                _mirror(cut[view, channel], result[view, channel])
+            else:
+                result[view, channel] = cut[view, channel]
         if jitters[view]:
             red, green, blue = result[view, 0].ravel(), result[view, 1].ravel(), result[view, 2].ravel()
             for step in range(4):
@@ -192,6 +188,16 @@ def change(cut, flips, jitters, factors, orders, result):  # type: ignore[no-unt
                     _blend_grey(red, green, blue, factor)
                 else:
                     _turn_hue(red, green, blue, factor)
+
+
+@kernel
+def _mirror(plane, result):  # type: ignore[no-untyped-def]
+    # Unsigned places need no check for a negative one, so that the loop becomes vector instructions.
+    last = np.uint64(plane.shape[1] - 1)
+    for row in range(plane.shape[0]):
+        source, target = plane[row], result[row]
+        for column in range(np.uint64(plane.shape[1])):
+            target[column] = source[last - column]
 
 
 @kernel
