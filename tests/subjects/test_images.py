@@ -197,6 +197,23 @@ def test_a_link_that_leads_back_is_not_followed(tmp_path: Path) -> None:
     assert len(list_images(tmp_path)) == 1
 
 
+def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    (found,) = list_images(tmp_path)
+    assert digest("images", tmp_path)
+    assert decode(found).failure == "there is no such file"
+
+
+def test_a_pillow_image_that_cannot_be_decoded_is_told(tmp_path: Path) -> None:
+    whole = saved(tmp_path / "a.png", picture(40)).read_bytes()
+    (tmp_path / "a.png").write_bytes(whole[: len(whole) // 2])
+    with Image.open(tmp_path / "a.png") as image:
+        (source,) = list_images([image])
+        assert decode(source).failure.startswith("it cannot be decoded (")
+        with pytest.raises(BadInput, match=r"image 1: it cannot be decoded .*; leave it out"):
+            digest("images", [image])
+
+
 def test_encoding_again_and_resizing_do_what_they_say() -> None:
     smooth = np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[:, None, None], 32, axis=1).repeat(3, axis=2)
     assert np.abs(reencoded(smooth, 95).astype(int) - smooth).max() <= 6

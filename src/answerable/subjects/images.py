@@ -124,7 +124,7 @@ def content_digest(source: ImageSource) -> str:
     """SHA-256 of a file's bytes, or of pixels from memory; of a file that is not there, of that."""
     if isinstance(source.held, Path):
         try:
-            return file_digest(source.held)
+            return file_digest(source.held) if source.held.is_file() else "missing"  # a pipe would never end
         except CannotRead:
             return "missing"
     pixels = _pixels_in_memory(source.held, source.name)
@@ -134,7 +134,12 @@ def content_digest(source: ImageSource) -> str:
 def decode(source: ImageSource) -> Picture:
     """The image as 8-bit RGB; a file that cannot be decoded gives a picture without pixels that says why."""
     if not isinstance(source.held, Path):
-        return _picture(source, _image_in_memory(source.held, source.name), "array", 0, None)
+        try:
+            return _picture(source, _image_in_memory(source.held, source.name), "array", 0, None)
+        except AnswerableError:
+            raise
+        except Exception as failure:  # as below: an image of Pillow's may not have been decoded yet
+            return Picture(source.name, source.label, None, _why(failure))
     if not source.held.is_file():
         return Picture(source.name, source.label, None, "there is no such file")
     # Pillow warns of what is odd in a file; what matters of it stands in the notes. The lock: filters are global.
@@ -179,8 +184,11 @@ def _decoded_file(source: ImageSource, path: Path) -> Picture:
     except pillow.UnidentifiedImageError:
         return Picture(source.name, source.label, None, "this is no image of a kind that is read", file_bytes=size)
     except Exception as failure:  # decoders raise whatever a damaged or hostile file makes them raise
-        said = " ".join(str(failure).split())[:120] or type(failure).__name__
-        return Picture(source.name, source.label, None, f"it cannot be decoded ({said})", file_bytes=size)
+        return Picture(source.name, source.label, None, _why(failure), file_bytes=size)
+
+
+def _why(failure: Exception) -> str:
+    return f"it cannot be decoded ({' '.join(str(failure).split())[:120] or type(failure).__name__})"
 
 
 def _picture(source: ImageSource, image: Any, encoding: str, size: int, quality: int | None) -> Picture:
@@ -341,7 +349,12 @@ def _tensors(tensor: Any, number: int) -> list[ImageSource]:
 
 
 def _pixels_in_memory(held: Any, name: str) -> Pixels:
-    return np.array(_as_rgb(_image_in_memory(held, name))[0], dtype=np.uint8)
+    try:
+        return np.array(_as_rgb(_image_in_memory(held, name))[0], dtype=np.uint8)
+    except AnswerableError:
+        raise
+    except Exception as failure:  # as above
+        raise BadInput(_why(failure), where=name, mend="leave it out") from None
 
 
 def _image_in_memory(held: Any, name: str) -> Any:

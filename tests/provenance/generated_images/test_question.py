@@ -127,6 +127,11 @@ def test_images_through_a_saved_network(folders: dict[str, str], saved_backbone:
     assert by_name["0_real/00.png"] == pytest.approx(library[1], rel=1e-4)  # the broken file comes first
 
 
+def test_an_image_that_stands_in_the_calibration_is_undecided(folders: dict[str, str], saved_backbone: Path) -> None:
+    answer = looked(folders, str(saved_backbone), images=folders["real"])
+    assert set(answer.tables["images"].frame["reason"]) == {"it stands among the real images too"}
+
+
 def test_the_flow_decides_where_it_was_fitted(folders: dict[str, str], saved_backbone: Path) -> None:
     answer = looked(folders, str(saved_backbone), training=folders["training"], score="flow", hidden=16, epochs=2)
     found = answer.tables["images"].frame

@@ -8,7 +8,7 @@ import numpy as np
 
 from answerable.errors import BadInput
 from answerable.statistics import Floats
-from answerable.subjects.images import ImageSource, Picture, list_images
+from answerable.subjects.images import ImageSource, Picture, content_digest, list_images
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
@@ -72,7 +72,8 @@ def read_images(question: GeneratedImages, run: Run) -> Read:
     )
     flow = None if question.training is None else _fitted(question, network, looking, run)
     parts: list[Scored | None] = []
-    for field, subject in (("images", question.images), ("real", question.real)):
+    known: set[str] = set()
+    for field, subject in (("real", question.real), ("images", question.images)):
         if subject is None:
             parts.append(None)
             continue
@@ -87,9 +88,23 @@ def read_images(question: GeneratedImages, run: Run) -> Read:
             raise failure.within(field) from None
         if flow_parts:
             found["flow"] = flow_parts.pop("flow")
+        if field == "real":
+            known = {content_digest(source) for source in sources}
+        else:
+            seen = seen._replace(reasons=_without_the_known(seen.reasons, sources, known))
         parts.append(Scored(seen, found, sources, flow_parts))
-    assert parts[0] is not None
-    return Read(parts[0], parts[1], network, looking, None if flow is None else flow.pushed_away_)
+    real, asked = parts
+    assert asked is not None
+    return Read(asked, real, network, looking, None if flow is None else flow.pushed_away_)
+
+
+def _without_the_known(reasons: list[str], sources: list[ImageSource], known: set[str]) -> list[str]:
+    """An image is no more exchangeable with the calibration once it is part of it."""
+    twice = "it stands among the real images too"
+    return [
+        reason or (twice if content_digest(source) in known else "")
+        for reason, source in zip(reasons, sources, strict=True)
+    ]
 
 
 def read_recorded(question: GeneratedImages) -> Read:
