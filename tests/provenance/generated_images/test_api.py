@@ -219,3 +219,9 @@ def test_it_has_to_be_calibrated_with_enough_images(backbone: VisionBackbone) ->
         Detector(backbone).calibrate(images(18), alpha=0.05)
     with pytest.raises(BadInput, match="none of 2 real images can be used; the first: a side of 20 px"):
         Detector(backbone).calibrate(images(2, side=20))
+
+
+def test_each_of_two_sides_is_held_to_half_of_alpha(backbone: VisionBackbone) -> None:
+    Detector(backbone, n_views=1).calibrate(images(18), alpha=0.1)
+    with pytest.raises(BadInput, match=r"18 calibration scores are too few for alpha = 0\.05; give at least 19"):
+        Detector(backbone, n_views=1, two_sided=True).calibrate(images(18), alpha=0.1)
