@@ -9,7 +9,9 @@ import pytest
 from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
-from answerable.mechanisms.feed_forward_memories import FFMemories
+from answerable.mechanisms.feed_forward_memories import FFMemories, Weights
+from answerable.mechanisms.feed_forward_memories.absorption import absorption
+from answerable.mechanisms.feed_forward_memories.model_source import Window
 from answerable.mechanisms.feed_forward_memories.reading import Batch
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
 from tests.subjects.tiny_tokenizers import spelled
@@ -200,3 +202,47 @@ def test_a_few_activations_may_rebuild_worse_than_the_mean() -> None:
     answer = ask(NAME, model=spelled(tiny("llama")), text="abcdefgh" * 9, k=1, layer=1, seed=0, store=False)
     assert answer.metrics["explained_top_k"].value < 0
     assert "the 1 largest of each token rebuild its output worse than its mean" in answer.summary
+
+
+class PlantedLetters:
+    """A layer of 21 memories read one word at a time: one for each letter, and one more that covers two words of a."""
+
+    layers, deviation, of = [0], 0.02, "feed_forward"
+
+    def __init__(self) -> None:
+        self.read = np.zeros((800, 21), np.float32)
+        self.read[np.arange(800), np.repeat(np.arange(20), 40)] = 1
+        self.read[[4, 9]] = np.eye(21)[20]
+        self.values = np.vstack([np.eye(20), np.eye(20)[:1]]).astype(np.float32)
+
+    def letter_words(self, per_letter: int, rng: Any) -> list[str]:
+        return [letter * 3 for letter in "abcdefghijklmnopqrst" for _ in range(40)]
+
+    def letter_prompts(self, words: list[str], rng: Any) -> tuple[list[Window], list[int]]:
+        return [Window(i, np.array([99, i, 99], np.int32), 0) for i in range(len(words))], [1] * len(words)
+
+    def weights(self, layer: int) -> Weights:
+        return Weights(keys=np.eye(21, dtype=np.float32), values=self.values)
+
+    def run(self, windows: Any, visit: Any, layers: Any) -> None:
+        ids = np.concatenate([window.ids for window in windows])
+        read = np.where((ids == 99)[:, None], 7.0, self.read[np.minimum(ids, 799)]).astype(np.float32)
+        row, position = np.repeat(np.arange(len(windows)), 3), np.tile(np.arange(3), len(windows))
+        visit(Batch(0, read, read, read @ self.values, row, ids, row, position))
+
+
+def test_absorption_is_read_at_each_word_s_own_token() -> None:
+    source = PlantedLetters()
+    memories = FFMemories(source)
+    rng = lambda *names: np.random.default_rng([17, *map(len, map(str, names))])  # noqa: E731
+    sets = [memories.feature_set(0), memories.random_control(0, np.random.default_rng(0))]
+    scores = memories.absorption(0, sets, seeds=2, rng=rng)
+    letters = np.repeat(list("abcdefghijklmnopqrst"), 40)
+    expected = absorption(source.read @ source.values, source.read, source.values, letters, rng("letters", 0))
+    value = np.mean([one.fraction for one in expected.values()])
+    ours = [one for one in scores if one.features == "memories"]
+    assert ours[0].seeds == pytest.approx([value, value]) and value > 0
+    assert "20 to 20 letters have a probe good enough" in ours[0].how
+    assert {one.setting for one in ours} == {"mean fraction", "full", "share of words that can score"}
+    control = [one for one in scores if one.role == "control"]
+    assert control and control[0].value != value

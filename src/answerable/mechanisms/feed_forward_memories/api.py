@@ -245,27 +245,27 @@ class FFMemories:
         """
         words = self.letter_words(rng, per_letter=per_letter)
         windows, places = self.source.letter_prompts(words, rng("letter prompts"))
-        outputs: list[Floats] = []
+        outputs: list[list[Floats]] = [[] for _ in sets]
         encoded: list[list[Floats]] = [[] for _ in sets]
         at = 0
 
         def visit(batch: Batch) -> None:
             chosen = np.flatnonzero(batch.position == np.asarray(places)[at + batch.window])
             sources = {"input": batch.read, "output": batch.written, "activations": batch.activations}
-            outputs.append(batch.written[chosen])
-            for one, found in zip(sets, encoded):
+            for one, written, found in zip(sets, outputs, encoded):
                 source = sources[one.reads]
                 assert source is not None
+                written.append(batch.written[chosen] if one.target is None else one.target(source[chosen]))
                 found.append(one.encode(source[chosen]))
 
         for group in batches(windows, BATCH_TOKENS):
             at = group.start
             self.source.run(windows[group], visit, [layer])
         letters = np.array([word[0] for word in words])
-        whole = np.concatenate(outputs)
-        return absorption_scores(
-            [(one, whole, np.concatenate(found)) for one, found in zip(sets, encoded)], letters, seeds=seeds, rng=rng
-        )
+        readings = [
+            (one, np.concatenate(written), np.concatenate(found)) for one, written, found in zip(sets, outputs, encoded)
+        ]
+        return absorption_scores(readings, letters, seeds=seeds, rng=rng)
 
     def letter_words(self, rng: Callable[..., np.random.Generator], *, per_letter: int = 40) -> list[str]:
         """The words that absorption is measured on; see :meth:`absorption`."""

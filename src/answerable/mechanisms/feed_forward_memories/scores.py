@@ -16,7 +16,7 @@ from answerable.errors import BadInput
 from answerable.statistics import bootstrap_interval
 
 from . import judging, probing
-from .absorption import Absorption, absorption
+from .absorption import GOOD_PROBE, Absorption, absorption
 from .reading import Reading
 
 Ints = npt.NDArray[np.int64]
@@ -193,14 +193,17 @@ def absorption_scores(
     found = []
     for features, outputs, activations in readings:
         by_seed: dict[str, list[float]] = {"mean fraction": [], "full": [], "share of words that can score": []}
+        counts = []
         for seed in range(seeds):
             letters_found = absorption(outputs, activations, features.directions, letters, rng("letters", seed))
             scored = [one for one in letters_found.values() if one.words]
+            counts.append(len(scored))
             for setting, name in zip(by_seed, Absorption._fields[:3]):
                 by_seed[setting].append(
                     float(np.mean([getattr(one, name) for one in scored])) if scored else float("nan")
                 )
-        found += [_over_seeds("absorption", setting, features, values) for setting, values in by_seed.items()]
+        note = f"{min(counts)} to {max(counts)} letters have a probe good enough (F1 above {GOOD_PROBE})"
+        found += [_over_seeds("absorption", setting, features, values, note) for setting, values in by_seed.items()]
     return found
 
 
