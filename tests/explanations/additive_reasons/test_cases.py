@@ -11,6 +11,7 @@ import pytest
 
 from answerable.errors import BadInput
 from answerable.explanations.additive_reasons import (
+    all_reasons,
     check,
     complexity,
     count_completions,
@@ -199,6 +200,12 @@ def test_tables_of_the_queries() -> None:
     assert reasons["decision"].to_list() == ["yes", "no"]
     assert reasons["reason"].to_list() == [["x0", "x1"], ["x0", "x1", "x2"]]
     assert reasons["slack"].to_list() == pytest.approx([0.7, 0.6])
+    every = all_reasons(model, X)
+    assert every["row"].to_list() == [1, 1, 2] and every["complete"].all()
+    assert every["reason"].to_list() == [["x0", "x1"], ["x0", "x2"], ["x1", "x2", "x0"]]
+    capped = all_reasons(lines(4, cutoff=1.0), np.full((1, 4), 0.75), most=3)
+    assert capped["number"].to_list() == [1, 2, 3] and not capped["complete"].any()
+    assert capped["size"].to_list() == [2, 2, 2] and capped["slack"].to_list() == [0.5, 0.5, 0.5]
     change = minimum_change(model, X)
     assert change["new_values"].to_list() == [["x0 = 0"], ["x1 = 1"]]
     assert change["possible"].to_list() == [True, True]
@@ -251,6 +258,11 @@ REFUSED = [
     (lambda: redundant_features(whole_tables(np.random.default_rng(2), 2, 3, task="multiclass")), "asked of two classes"),
     (lambda: shapley_values(whole_tables(np.random.default_rng(2), 2), np.zeros((1, 2)), output="probability"),
      "output: the score is no log odds"),
+    (lambda: all_reasons(PAIRED, np.zeros((1, 3))), "all reasons: the model has pairs of features (f"),
+    (lambda: all_reasons(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2))),
+     "a regression model: all reasons are asked of two classes"),
+    (lambda: all_reasons(lines(2), np.zeros((1, 2)), most=0), "most: it is 0; give at least 1"),
+    (lambda: all_reasons(lines(2), np.zeros((1, 2)), frozen=["y"]), "there is no feature 'y'"),
     (lambda: check(lines(2), np.zeros((1, 2))), "the original model is not at hand"),
 ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from answerable.explanations.additive_reasons import (
     Component,
     at_least_zero,
     cheapest_cover,
+    minimal_reasons,
     of_class,
     of_probability,
     of_probability_over_rows,
@@ -86,6 +87,29 @@ def test_a_change_flips_and_a_smaller_one_does_not(models: list[oracle.TableMode
         worst = low if found.positive[0] else high
         flipped = np.where(found.change()[0], worst, own[0]).sum() + model.offset
         assert (flipped >= 0) != found.positive[0]
+
+
+def test_minimal_reasons_are_all_there_are(models: list[oracle.TableModel]) -> None:
+    """Every sufficient set none of whose features can be left out, by enumeration of sets and completions."""
+    for model in models[:400]:
+        own, low, high = arrays(model)
+        found = [set(chosen) for chosen, _ in minimal_reasons(own[0], low, high, float(model.offset))]
+        n = len(model.levels)
+        sets = [set(chosen) for size in range(n + 1) for chosen in oracle.subsets(n, size)]
+        enough = [chosen for chosen in sets if oracle.is_sufficient(model, sorted(chosen))]
+        minimal = [chosen for chosen in enough if not any(other < chosen for other in enough)]
+        assert len(found) == len(minimal) and all(chosen in minimal for chosen in found)
+        assert len(found[0]) == min(map(len, minimal))
+
+
+def test_many_minimal_reasons_are_listed_one_after_the_other() -> None:
+    """Of 40 features, any 20 of which settle it, there are 10^11 reasons: the first thousand come at once."""
+    one = np.ones(40)
+    listed = list(itertools.islice(minimal_reasons(one, -one, one, 0.0), 1000))
+    assert {len(chosen) for chosen, _ in listed} == {20} and len({chosen for chosen, _ in listed}) == 1000
+    assert all(slack == 0 for _, slack in listed)
+    held = list(itertools.islice(minimal_reasons(one, -one, one, 0.0, frozen=range(30)), 1000))
+    assert held == [((), 20.0)]
 
 
 def test_sufficiency_of_every_set_equals_enumeration(models: list[oracle.TableModel]) -> None:

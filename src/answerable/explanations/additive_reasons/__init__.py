@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "api": [
+            "all_reasons",
             "check",
             "complexity",
             "count_completions",
@@ -18,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "completions": ["Component", "Probability", "at_least_zero"],
         "covers": ["Cover", "cheapest_cover"],
+        "minimal": ["minimal_reasons"],
         "redundancy": ["Redundancy", "redundancies"],
         "shapley": ["Shapley", "of_class", "of_probability", "of_probability_over_rows", "of_score"],
         "solver": ["Reasons", "reasons", "sufficient", "tie_class"],

@@ -8,6 +8,7 @@ can be left out, something smaller may exist) or ``unknown``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from .joint import SAMPLED, Joint, joint_at_least_zero
 from .joint_model import grid_of, joint_of, levels_of, own_rows, state_of
 from .joint_redundancy import joint_redundancies
 from .joint_shapley import of_joint_class, of_joint_probability, of_joint_probability_over_rows
+from .minimal import minimal_reasons
 from .redundancy import Redundancy, redundancies
 from .shapley import Shapley, of_class, of_probability, of_probability_over_rows, pair_parts
 
@@ -36,6 +38,11 @@ Output = Literal["score", "probability", "class"]
 COMPLETION_COLUMNS = {
     "row": pl.Int64, "probability": pl.Float64, "low": pl.Float64, "high": pl.Float64, "engine": pl.String,
     "guarantee": pl.String,
+}  # fmt: skip
+
+REASON_COLUMNS: dict[str, Any] = {
+    "row": pl.Int64, "number": pl.Int64, "reason": pl.List(pl.String), "size": pl.Int64, "slack": pl.Float64,
+    "complete": pl.Boolean, "guarantee": pl.String,
 }  # fmt: skip
 
 
@@ -76,6 +83,45 @@ def minimum_sufficient_reason(
             "in_some_reason": tied(given, found, found.some),
         }
     )
+
+
+def all_reasons(model: Any, X: Any, *, frozen: Sequence[str] = (), most: int = 1000) -> pl.DataFrame:
+    """Every set of features that settles a decision and from which none can be left out.
+
+    Parameters
+    ----------
+    model, X : a model of one score that decides between two classes, without pairs; its rows
+    frozen : features that cannot take another value
+    most : reasons of a row at most, at least 1; there can be as many as n over n / 2
+
+    Returns
+    -------
+    one line a reason: row (from 1), number (from 1, the smallest first), reason (list of names), size, slack, complete
+    (whether the row has no more reasons than are listed), guarantee
+
+    Raises
+    ------
+    BadInput : pairs, several classes or a regression, or a cap below 1
+    """
+    given = load(model)
+    _one_score_only(given, "all_reasons")
+    if given.task == "regression":
+        raise BadInput("all reasons are asked of two classes", where="a regression model", mend="give a binary model")
+    if given.pairs:
+        joined = " & ".join(given.names[j] for j in (given.pairs[0].first, given.pairs[0].second))
+        mend = "ask for the smallest reason, or fit the model with interactions=0"
+        raise BadInput(f"the model has pairs of features ({joined}, ...)", where="all reasons", mend=mend)
+    if most < 1:
+        raise BadInput(f"it is {most}", where="most", mend="give at least 1")
+    ends, held = ranges(given), given.numbers_of(frozen)
+    own, offset = given.contributions(given.encode(X))[:, :, 0], float(given.intercept[0] - given.cutoff)
+    lines: list[tuple[Any, ...]] = []
+    for row, values in enumerate(own, 1):
+        listed = list(itertools.islice(minimal_reasons(values, ends.low, ends.high, offset, frozen=held), most + 1))
+        for number, (chosen, slack) in enumerate(listed[:most], 1):
+            names = [given.names[j] for j in chosen]
+            lines.append((row, number, names, len(chosen), slack, len(listed) <= most, "exact"))
+    return pl.DataFrame(lines, schema=REASON_COLUMNS, orient="row")
 
 
 def minimum_change(
