@@ -313,7 +313,7 @@ def test_what_is_drawn(text: str, observed: Observed | None) -> None:
         "0.2 < metrics.share": "share is more than 0.2",
         "0.2 < metrics.share < 0.4": "share is between 0.2 and 0.4",
         "metrics.share == 0.3 ± 0.1": "share is 0.3 ± 0.1",
-        "abs(metrics.wide) < 1": "abs(wide) is less than 1\u202fpoints",
+        "abs(metrics.wide) < 1": "abs(wide) is less than 1\u202fpoint",
         "tables.tokens.height == 14": "the number of rows of tokens is 14",
         'tables.tokens.row(token = "drink").flow > -1': 'flow in tokens where token is "drink" is more than −1',
         "tables.tokens.flow.max <= 1": "the largest flow in tokens is at most 1",

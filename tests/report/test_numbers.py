@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from answerable.answer import Metric
 from answerable.report import numbers
-from answerable.report.numbers import written
+from answerable.report.numbers import counted_unit, written
 
 NARROW = "\u202f"
 
@@ -56,6 +56,30 @@ def test_intervals(value: float, low: float | None, high: float | None, unit: st
 )
 def test_exact_numbers_keep_their_digits_six_at_most(value: float, text: str) -> None:
     assert written(value, kind="exact").line == f"{text}, exact"
+
+
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        ("questions", "question"),
+        ("time steps", "time step"),
+        ("classes", "class"),
+        ("batches", "batch"),
+        ("phases", "phase"),
+        ("queries", "query"),
+        ("units of the output", "unit of the output"),
+        ("nats / root of tokens", "nat / root of tokens"),
+        ("share of the largest loss", "share of the largest loss"),
+        *((unit, unit) for unit in ("", "s", "ms", "US$", "loss", "bias", "basis", "probability")),
+    ],
+)
+def test_one_of_a_kind_is_said_in_the_singular(many: str, one: str) -> None:
+    assert counted_unit("1", many) == one
+    assert counted_unit("−1", many) == one
+    assert counted_unit("2", many) == many
+    assert written(1, unit=many, kind="exact").unit == one
+    assert written(1, 0, 2, unit=many).unit == many  # an interval holds others too
+    assert written(1e-5, unit=many, kind="exact").unit == f"× 10⁻⁵ {many}".rstrip()
 
 
 def test_rounding_never_touches_a_line_that_the_interval_clears() -> None:

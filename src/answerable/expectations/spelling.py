@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from answerable.expectations.numbers import Missing, Reading, Value
+from answerable.report.numbers import counted_unit
 
 LONGEST_QUOTE, LONGEST_REASON = 200, 1000  # characters of a text, or of an answer's own reason, that are repeated
 
@@ -37,7 +38,7 @@ def at_character(position: int) -> str:
 
 def with_unit(number: str, unit: str) -> str:
     """A number and its unit."""
-    return number if unit in ("", "1") else f"{number}\u202f{shown(unit, 40)}"
+    return number if unit in ("", "1") else f"{number}\u202f{counted_unit(number, shown(unit, 40))}"
 
 
 def spoken(number: float) -> str:

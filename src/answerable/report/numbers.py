@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ MOST_DIGITS = 6  # significant ones of an exact number
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-4, 1e9  # beyond these a power of ten is written
 FEWEST_P = 0.001
 UNITS_OF_P = frozenset(["p", "p-value"])
+
+_AFTER_HEAD = re.compile(" of | a | per | ?/")  # "units of the output", "nats a token": what is counted stands before
+_MANY = re.compile("(?P<es>[a-z]+(?:ss|x|z|ch|sh)(?=es$))|(?P<ies>[a-z]{3,}(?=ies$))|(?P<s>[a-z]{2,}(?<![aius])(?=s$))")
 
 _NOISE = Context(prec=12)  # a sum of floats is off by parts in 10^16; rounding outwards must not make a digit of it
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -80,7 +84,8 @@ def written(
     power = _power(value, low, high)
     unit = f"× 10{str(power).translate(_SUPERSCRIPT)} {unit}".rstrip() if power else unit
     if exact:
-        return Written(_exact(value, power), unit=unit, exact=kind == "exact")
+        digits = _exact(value, power)
+        return Written(digits, unit=unit if power else counted_unit(digits, unit), exact=kind == "exact")
     places = _places(value, low, high, power)
     for _ in range(MOST_DIGITS):
         if not any(_touched(line, low, high, places, power) for line in lines):
@@ -88,6 +93,16 @@ def written(
         places += 1
     ends = f"[{_end(low, places, power, ROUND_FLOOR, '−∞')}, {_end(high, places, power, ROUND_CEILING, '∞')}]"
     return Written(_rounded(value, places, power, ROUND_HALF_EVEN), ends, unit)
+
+
+def counted_unit(number: str, unit: str) -> str:
+    """The unit as it is said after a printed number: ``1 question``, ``2 questions``; symbols stay as they are."""
+    head = _AFTER_HEAD.split(unit, maxsplit=1)[0]
+    before, space, word = head.rpartition(" ")
+    many = _MANY.match(word) if number in ("1", f"{MINUS}1") else None
+    if many is None:
+        return unit
+    return before + space + many[0] + ("y" if many["ies"] else "") + unit[len(head) :]
 
 
 def metric_words(metric: Metric) -> str:
