@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from answerable.errors import BadInput, CannotRead
+from answerable.errors import BadInput, CannotRead, unknown
 from answerable.subjects.address import locate
 from answerable.subjects.kinds import file_digest, kind_of
 from answerable.subjects.table import digest as table_digest
@@ -46,17 +46,60 @@ def read_concepts(subject: Any) -> pl.DataFrame:
     return _read_cub(path) if form == "cub" else read_table(path)
 
 
-def read_partition(subject: str | Path) -> pl.DataFrame:
-    """CelebA's ``list_eval_partition.txt``: columns image and part (train, valid or test)."""
-    path = locate(subject, what="a list of partitions")
+def read_partition(subject: Any) -> pl.DataFrame:
+    """Which images are to learn from and which to judge by: columns image and part (train, valid or test).
+
+    Parameters
+    ----------
+    subject : path of CelebA's ``list_eval_partition.txt``, or of a CSV or Parquet file with the columns ``image`` and
+        ``part``, which holds 0, 1, 2 or train, valid, test; or such a dataframe
+
+    Raises
+    ------
+    CannotRead, BadInput : a file that is missing, damaged or not what it says, an image twice; names the line or row
+    """
+    if isinstance(subject, (str, Path)):
+        path = locate(subject, what="a list of partitions")
+        if kind_of(path) == "text" and re.match(r"[^\s,;]+[ \t]+\S+\s*$", read_text(path).partition("\n")[0]):
+            return _without_twins(_read_celeba_parts(path), str(path))
+    frame, where = read_table(subject), str(subject) if isinstance(subject, (str, Path)) else "partition"
+    for name in ("image", "part"):
+        if name not in frame.columns:
+            raise unknown("column", name, frame.columns, where=where)
+    parts = []
+    for row, entry in enumerate(frame["part"].cast(pl.String).to_list(), 1):
+        if (part := _part(entry or "")) is None:
+            mend = "write train, valid or test"
+            raise BadInput(f"{str(entry)[:40]!r} is no part", where=f"{where}, row {row}", mend=mend)
+        parts.append(part)
+    images = frame["image"].cast(pl.String)
+    return _without_twins(pl.DataFrame({"image": images, "part": parts}), where)
+
+
+def _read_celeba_parts(path: Path) -> pl.DataFrame:
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()
-        if len(words) != 2 or words[1] not in ("0", "1", "2"):
+        part = _part(words[1]) if len(words) == 2 else None
+        if part is None:
             mend = "give lines such as 000001.jpg 0"
             raise BadInput(f"{line[:40]!r} is no image and part", where=f"{path}, line {number}", mend=mend)
-        rows.append((words[0], PARTITIONS[int(words[1])]))
+        rows.append((words[0], part))
     return pl.DataFrame(rows, schema=["image", "part"], orient="row")
+
+
+def _part(word: str) -> str | None:
+    known = {"0": "train", "1": "valid", "2": "test", "val": "valid", "validation": "valid"}
+    found = known.get(word.strip().lower(), word.strip().lower())
+    return found if found in PARTITIONS else None
+
+
+def _without_twins(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    twice = frame["image"].is_duplicated()
+    if twice.any():
+        image = str(frame["image"][int(twice.arg_max() or 0)])[:40]
+        raise BadInput(f"the image {image!r} stands twice", where=where, mend="give each image one part")
+    return frame
 
 
 def digest(value: object) -> str | None:

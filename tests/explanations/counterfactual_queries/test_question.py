@@ -177,7 +177,7 @@ HOSTILE = {
     ),
     "a row that is not there": ({"concepts": "T", "outcome": "Young", "cases": [41]}, "cases: there is no row 41"),
     "an unknown target": ({"concepts": "T", "outcome": "Young", "target": "yes"}, "target: there is no value of the outcome"),
-    "an outcome of many values": ({"concepts": "T", "outcome": "image"}, "000001.jpg stands in 1 rows, and 5 folds need 5"),
+    "an outcome of many values": ({"concepts": "T", "outcome": "image"}, "000001.jpg stands in one row, and 5 folds need 5"),
     "too many folds": ({"concepts": "few", "outcome": "Y", "graph": "A -> B"}, "0 stands in 4 rows, and 5 folds need 5"),
     "a missing label": ({"concepts": "hole", "outcome": "Y", "graph": "A -> B"}, "column Y, row 2: the entry is missing"),
     "nothing but the input": ({"concepts": "T", "outcome": "Young", "features": ["X"]}, "features: no concept is a feature"),
@@ -266,8 +266,8 @@ def test_rows_beyond_the_picture_are_told() -> None:
         }
     )  # fmt: skip
     figure = Figure.drawn(figures.answer_bars, frame, outcome="Y", target="1")
-    assert figure.title == "All 24 answers are points"
-    assert "The first 24 of 30." in " ".join(figure.wide["title"]["subtitle"])
+    assert figure.title == "All 30 answers are points"
+    assert "The first 24 are drawn." in " ".join(figure.wide["title"]["subtitle"])
 
 
 def test_a_long_graph_in_words_stands_in_a_dossier(tmp_path: Path) -> None:

@@ -197,13 +197,16 @@ def _queries(given: Sequence[str] | None, graph: CausalGraph, outcome: str | Non
             mend = "name the queries that matter"
             raise BadInput(f"the graph has {len(names)} concepts", where="queries", mend=mend)
         return [{name: None} for name in names]
-    found = []
+    found: list[dict[str, str | None]] = []
     for number, text in enumerate(given, 1):
         values = _query(text, graph, f"queries, entry {number}")
         if outcome in values:
             mend = "ask of its causes"
             raise BadInput(f"{outcome!r} is the outcome itself", where=f"queries, entry {number}", mend=mend)
         queried(graph, list(values))
+        if values in found:
+            problem, mend = f"{text[:60]!r} is entry {found.index(values) + 1} again", "ask each question once"
+            raise BadInput(problem, where=f"queries, entry {number}", mend=mend)
         found.append(values)
     return found
 
@@ -214,7 +217,7 @@ def _query(text: str, graph: CausalGraph, where: str) -> dict[str, str | None]:
         return {text.strip(): None}
     values: dict[str, str | None] = {}
     for part in text.split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
+        name, equals, value = (piece.strip() for piece in part.replace("==", "=").partition("="))
         if not name or (equals and not value):
             raise BadInput(
                 f"{text[:60]!r} says nothing", where=where, mend='write "Smiling" or "Smiling = 0, Male = 1"'

@@ -140,6 +140,13 @@ def soft_columns(coding: Coding) -> list[str]:
     ]
 
 
+def tell_the_same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
+    """Whether each value of one column goes with one value of the other, and the other way round."""
+    codes = [np.unique(column, return_inverse=True)[1] for column in (first, second)]
+    pairs = len(np.unique(codes[0] * (codes[1].max() + 1) + codes[1]))
+    return bool(pairs == codes[0].max() + 1 == codes[1].max() + 1)
+
+
 def _distinct(column: Any, where: str) -> tuple[Level, ...]:
     cells = _cells(column, where)
     return tuple(sorted(set(cells)) if isinstance(cells, list) else np.unique(cells).tolist())
@@ -170,6 +177,8 @@ def _level(given: Any, levels: Sequence[Level]) -> Level | None:
         return levels[levels.index(given)]
     if isinstance(levels[0], str):
         return next((level for level in levels if level == str(given)), None)
+    if isinstance(given, str) and levels in ((0.0, 1.0), [0.0, 1.0]):  # a column of truth values is one of 0 and 1
+        given = {"false": 0.0, "true": 1.0}.get(given.strip().lower(), given)
     try:
         number = float(given)
     except (TypeError, ValueError):

@@ -6,6 +6,7 @@ input than the concept, and the model would no longer be one that the theorems s
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import warnings
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,7 +27,7 @@ from answerable.errors import unknown
 from answerable.subjects.causal_graph import load
 
 from . import api, closed_form
-from .concepts import MOST_LEVELS, BadConcepts, Coding, as_values, encoded, learned, listed, soft_columns
+from .concepts import MOST_LEVELS, BadConcepts, Coding, as_values, encoded, learned, listed, soft_columns, tell_the_same
 from .units import CHUNK, Units, grid
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
 
     # Fitting
 
-    def fit(self, X: Any, y: Any, concepts: Any = None) -> ConceptPredictor:
+    def fit(self, X: Any, y: Any, concepts: Any = None, *, coding: Coding | None = None) -> ConceptPredictor:
         """Fit extractor and classifier.
 
         Parameters
@@ -110,6 +112,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             ``concepts`` are the inputs
         y : (n,) labels
         concepts : table of the concepts' labels: a dataframe, a dictionary of columns, or an (n, d) array
+        coding : levels of the concepts, where these rows are a part of those that show them; learned here for None
 
         Raises
         ------
@@ -125,7 +128,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             y = column_or_1d(y)
         else:
             y = column_or_1d(np.asarray(y))
-            self.coding_ = learned(concepts)
+            self.coding_ = learned(concepts) if coding is None else coding
             self.concepts_ = list(self.coding_.names)
             values = encoded(concepts, self.coding_)
         check_classification_targets(y)
@@ -133,17 +136,38 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise BadConcepts("the label has only one class", where="y", mend="give rows of at least two classes")
-        self.features_ = self._chosen()
-        if self.coding_ is not None:
-            self._check_concepts(values, y)
-        self.levels_ = self._levels(values)
-        self._columns = [self.concepts_.index(name) for name in self.features_]
-        self.classifier_ = self._fitted_classifier(values[:, self._columns], y)
-        self._seen = self._cells_of(values[:, self._columns])
+        self.levels_ = self._levels(values if coding is None else None)
         self._training = values
+        self._fit_classifier(y)
         if concepts is not None and X is not None:
             self._fit_extractors(X, values)
         return self
+
+    def with_features(self, features: Sequence[str], y: Any) -> ConceptPredictor:
+        """The same fitted extractors under a classifier of other features.
+
+        Parameters
+        ----------
+        features : concepts that it predicts from
+        y : (n,) the labels that this one was fitted with
+
+        Raises
+        ------
+        BadConcepts, UnknownName : as ``fit``
+        """
+        check_is_fitted(self)
+        other = copy.copy(self).set_params(features=list(features))
+        other._fit_classifier(column_or_1d(np.asarray(y)))
+        return other
+
+    def _fit_classifier(self, y: npt.NDArray[Any]) -> None:
+        values = self._training
+        self.features_ = self._chosen()
+        if self.coding_ is not None:
+            self._check_concepts(values, y)
+        self._columns = [self.concepts_.index(name) for name in self.features_]
+        self.classifier_ = self._fitted_classifier(values[:, self._columns], y)
+        self._seen = self._cells_of(values[:, self._columns])
 
     def _chosen(self) -> list[str]:
         if self.features is None:
@@ -162,28 +186,31 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             raise BadConcepts(f"{len(values)} rows of concepts and {len(y)} labels", where="y", mend="give one a row")
 
     def _check_concepts(self, values: Floats, y: npt.NDArray[Any]) -> None:
-        codes = np.unique(y, return_inverse=True)[1]
         for name in self.features_:
-            own = np.unique(values[:, self.concepts_.index(name)], return_inverse=True)[1]
-            if len(np.unique(own * len(self.classes_) + codes)) == own.max() + 1 == len(self.classes_):
+            if tell_the_same(values[:, self.concepts_.index(name)], y):
                 raise BadConcepts(
                     "it is the label itself", where=f"concept {name}", mend="leave it out of the features"
                 )
-        assert self.coding_ is not None
-        soft = [name for name in soft_columns(self.coding_) if name in self.features_]
+        soft = self.soft_features()
         if soft:
             said = (
                 f"{', '.join(soft)} hold probabilities, not concepts: the model is a hybrid, not answerable in general"
             )
-            warnings.warn(said, HybridWarning, stacklevel=3)
+            warnings.warn(said, HybridWarning, stacklevel=4)
 
-    def _levels(self, values: Floats) -> list[Floats | None]:
-        """By concept, its values in order; None where it has too many to go through."""
-        found: list[Floats | None] = []
-        for j in range(values.shape[1]):
-            levels = np.unique(values[:, j])
-            found.append(levels if len(levels) <= MOST_LEVELS else None)
-        return found
+    def soft_features(self) -> list[str]:
+        """The features that hold fractions between 0 and 1, as probabilities do in place of concepts."""
+        soft = soft_columns(self.coding_) if self.coding_ is not None else []
+        return [name for name in soft if name in self.features_]
+
+    def _levels(self, values: Floats | None) -> list[Floats | None]:
+        """By concept, its values in order, of rows or of the coding; None where it has too many to go through."""
+        if values is None:
+            assert self.coding_ is not None
+            found = [self.coding_.values(j) for j in range(len(self.coding_.names))]
+        else:
+            found = [np.unique(column) for column in values.T]
+        return [levels if len(levels) <= MOST_LEVELS else None for levels in found]
 
     def _fitted_classifier(self, values: Floats, y: npt.NDArray[Any]) -> Any:
         if self.classifier is not None and not hasattr(self.classifier, "fit"):
@@ -232,6 +259,8 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         if not hasattr(model, "predict_proba"):
             problem, mend = f"{type(model).__name__} gives no probabilities", "give a classifier with predict_proba"
             raise BadConcepts(problem, where=f"extractor of {name}", mend=mend)
+        if len(np.unique(codes)) < 2:  # these rows show one level of those that there are
+            model = DummyClassifier()
         return model.fit(X, codes)
 
     def _check_trained(self, X: Any) -> None:
@@ -462,7 +491,13 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             second = self._trained(X)
             return [np.stack([1 - column, column], axis=1) for column in second.T]
         flat = _flat(X)
-        return [_probabilities(model.predict_proba(flat), "extractor") for model in self.extractors_]
+        found = [_probabilities(model.predict_proba(flat), "extractor") for model in self.extractors_]
+        if self.joint:
+            return found
+        return [
+            _over_levels(part, model.classes_, len(self._levels_of(j)))
+            for j, (part, model) in enumerate(zip(found, self.extractors_))
+        ]
 
     def _outputs(self, values: Floats) -> Floats:
         """(n, n_classes) outputs of the classifier for the features' values."""
@@ -562,6 +597,15 @@ def _flat(X: Any) -> Floats:
         row = int(np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))[0])
         raise BadConcepts("an input is missing or not finite", where=f"X, row {row + 1}", mend="mend or drop the row")
     return array.reshape(len(array), -1)
+
+
+def _over_levels(part: Floats, classes: npt.NDArray[np.int64], n_levels: int) -> Floats:
+    """Probabilities of all levels from those of the levels that an extractor was fitted with."""
+    if part.shape[1] == n_levels:
+        return part
+    found = np.zeros((len(part), n_levels))
+    found[:, classes] = part
+    return found
 
 
 def _called(model: Any, X: Any) -> Floats:

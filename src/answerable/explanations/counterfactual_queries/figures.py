@@ -113,13 +113,15 @@ def tradeoff_chart(sets: pl.DataFrame, width: int, *, chosen: str, largest: str,
 
 
 def _cost(chosen: Mapping[str, Any] | None, largest: Mapping[str, Any] | None, queries: int) -> str:
+    every = f"all {queries} questions" if queries > 1 else "the question"
     if largest is None or chosen is None:
-        return f"No set of features answers all {queries} questions"
+        return f"No set of features answers {every}"
     if chosen["features"] == largest["features"]:
-        return f"The features in use answer all {queries} questions"
+        return f"The features in use answer {every}"
     extra = largest["log_loss"] - chosen["log_loss"]
     costs = f"costs {extra:.3f} nats of log loss" if extra >= 0.0005 else "costs no log loss"
-    return f"To answer all {queries} questions in place of {chosen['answerable']} {costs}"
+    in_place = f" in place of {chosen['answerable']}" if queries > 1 else ""
+    return f"To answer {every}{in_place} {costs}"
 
 
 def answer_bars(cases: pl.DataFrame, width: int, *, outcome: str, target: str) -> alt.LayerChart:
@@ -174,18 +176,21 @@ def answer_bars(cases: pl.DataFrame, width: int, *, outcome: str, target: str) -
     layers.append(
         every.mark_point(style=style("baseline"), size=60).encode(x=alt.X("factual:Q", title=name, scale=scale), y=y)
     )
-    widest = max((row["upper"] - row["lower"] for row in open_rows), default=0.0)
+    n_points = int(cases["identified"].sum())
+    widest = float((cases["upper"] - cases["lower"]).max())  # type: ignore[arg-type]
     finding = (
-        f"{len(points)} of {len(rows)} answers are points; the widest interval leaves {widest:.2f} open"
-        if open_rows
-        else f"All {len(rows)} answers are points"
+        f"{n_points} of {cases.height} answers are points; the widest interval leaves {widest:.2f} open"
+        if n_points < cases.height
+        else f"All {cases.height} answers are points"
+        if cases.height > 1
+        else "The answer is a point"
     )
     how = "Ring: as it is. Diamond: had it been so. Hatched: anywhere in between, no data can tell where."
     if cases.height > len(rows):
-        how += f" The first {len(rows)} of {cases.height}."
+        how += f" The first {len(rows)} are drawn."
     description = (
-        f"{len(rows)} answers of probability of {shown(outcome, 24)} = {shown(target, 16)}: {len(points)} points, "
-        f"{len(open_rows)} intervals, the widest {widest:.2f}."
+        f"{cases.height} answers of probability of {shown(outcome, 24)} = {shown(target, 16)}: {n_points} points, "
+        f"{cases.height - n_points} intervals, the widest {widest:.2f}."
     )
     chart: Any = alt.layer(*layers).properties(height=height)
     return _finished(chart, width, finding, how, description, right=16)

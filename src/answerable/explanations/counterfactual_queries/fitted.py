@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +13,24 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from answerable.answer import Metric
-from answerable.errors import BadInput, unknown
-from answerable.statistics import Interval, fold_numbers, mean_interval, paired_difference_interval, wilson_interval
-from answerable.subjects.arrays import read_arrays
-from answerable.subjects.concept_table import read_concepts
+from answerable.errors import BadInput
+from answerable.statistics import Interval, mean_interval, paired_difference_interval, wilson_interval
+from answerable.subjects.causal_graph import CausalGraph
 
 from .asked import Asked, Item
 from .cells import CellClassifier
 from .closed_form import propagated_error
-from .concepts import MOST_LEVELS
+from .concepts import Coding, encoded, learned, tell_the_same
 from .estimator import ConceptPredictor, UnseenWarning
-from .tradeoffs import feature_sets, out_of_fold
+from .given import class_of, folds_of, inputs_of, read, shown
+from .tradeoffs import compared, feature_sets, judged
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -58,7 +59,9 @@ class Fitted:
     unseen: int
     leakage: Interval | None
     monte_carlo_error: float
-    oscillation: float
+    soft: list[str]
+    unconverged: bool
+    parted: bool
 
     @classmethod
     def of(cls, question: CounterfactualQueries, asked: Asked, run: Run) -> Fitted:
@@ -68,27 +71,50 @@ class Fitted:
         ------
         UnknownName, BadInput : a column that is not there, or one that cannot be used
         """
-        table, labels, classes = _read(question, asked)
-        inputs = _inputs(question, table.height)
-        model = _model(question, table)
-        universe = [name for name in asked.graph.names if name in table.columns]
-        queries = [item.query for item in asked.items]
-        sets = _sets(asked, universe, queries)
-        part = fold_numbers(len(labels), question.folds, seed=0, strata=labels)
-        compared = run.each(
-            lambda names: _compared(inputs, table, labels, names, model, part), sets, "sets of features"
+        table, labels, classes, parts = read(question, asked)
+        inputs = inputs_of(question, table.height)
+        model = _model(question, table).set_params(features=list(asked.features))
+        universe = _universe(asked, table, labels)
+        sets = _sets(asked, universe, [item.query for item in asked.items])
+        coding = learned(table)
+        folds = folds_of(question, labels, parts, classes)
+        fitted_on = np.arange(len(labels)) if parts is None else folds[0][0]
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.fit(
+                None if inputs is None else inputs[fitted_on], labels[fitted_on],
+                concepts=table[fitted_on.tolist()], coding=coding,
+            )  # fmt: skip
+        target = len(classes) - 1 if question.target is None else class_of(question.target, classes)
+        first = range(min(FIRST_CASES, len(labels))) if parts is None else folds[0][1][:FIRST_CASES].tolist()
+        cases, unseen, error = _cases(question, asked, model, inputs, table, target, first)
+        held = run.each(
+            lambda fold: _held_out(inputs, table, labels, sets, model, target, coding, fold), folds, "rows out of fold"
         )
-        losses = {_words(names): found["loss"] for names, found in zip(sets, compared)}
-        right = {_words(names): found["right"] for names, found in zip(sets, compared)}
-        chosen, largest = _words(asked.features), _words(asked.largest.features)
-        model.set_params(features=list(asked.features)).fit(inputs, labels, concepts=table)
-        target = len(classes) - 1 if question.target is None else _class_of(question.target, classes)
-        cases, unseen, error = _cases(question, asked, model, inputs, table, target)
-        leakage, oscillation = _leakage(model, inputs, table, labels, target, question, run)
+        order = np.argsort(np.concatenate([outside for _, outside in folds]))
+        losses, right, missed = (
+            np.concatenate([found[name] for found in held], axis=-1)[..., order] for name in ("loss", "right", "missed")
+        )
+        ends = np.concatenate([found["outputs"] for found in held])
+        oscillation = float(ends.max() - ends.min()) if inputs is not None else 0.0
+        bound = np.asarray(propagated_error(oscillation, missed))
+        words = [_words(names) for names in sets]
         return cls(
-            str(question.outcome), classes[target], _tradeoff(asked, sets, losses, right), cases, losses, right, chosen,
-            largest, unseen, leakage, error, oscillation,
-        )  # fmt: skip
+            outcome=str(question.outcome),
+            target=classes[target],
+            tradeoff=_tradeoff(asked, sets, losses, right),
+            cases=cases,
+            losses=dict(zip(words, losses)),
+            right=dict(zip(words, right)),
+            chosen=_words(asked.features),
+            largest=_words(asked.largest.features),
+            unseen=unseen,
+            leakage=None if inputs is None else mean_interval(bound, bounds=(0.0, 1.0)),
+            monte_carlo_error=error,
+            soft=model.soft_features(),
+            parted=parts is not None,
+            unconverged=any(issubclass(w.category, ConvergenceWarning) for w in heard),
+        )
 
     def metrics(self) -> dict[str, Metric]:
         """Accuracy, its cost, and how many answers are points."""
@@ -128,8 +154,9 @@ class Fitted:
 
     def limits(self, question: CounterfactualQueries) -> list[str]:
         """What a reader of these answers must know."""
+        rows = "train rows" if self.parted else "rows"
         found = [
-            "The model was fitted here, on the rows of the table; another one has other answers, the same verdicts."
+            f"The model was fitted here, on the {rows} of the table; another one has other answers, the same verdicts."
         ]
         if question.inputs is not None and not question.joint:
             found.append(
@@ -139,74 +166,21 @@ class Fitted:
             found.append(
                 "The bound on extraction takes the labels for what the input decides, and the classifier for exact."
             )
+        if self.soft:
+            found.append(
+                f"Fractions in {', '.join(self.soft)}: if these are probabilities of concepts, they carry more of the"
+                " input than the concepts do, and no what-if question about this model has an answer."
+            )
+        if self.unconverged:
+            found.append("A network or regression had not converged when its fitting was stopped.")
         if self.unseen:
-            found.append(f"{self.unseen} answers rest on combinations of concepts that no row of the table has.")
+            rest = "answer rests" if self.unseen == 1 else "answers rest"
+            found.append(f"{self.unseen} {rest} on combinations of concepts that no row of the table has.")
         if question.independent:
             found.append(
                 "Intervals under asserted independence use shares of this table, and have their sampling error."
             )
         return found
-
-
-def _read(question: CounterfactualQueries, asked: Asked) -> tuple[pl.DataFrame, npt.NDArray[np.int64], list[str]]:
-    """Concepts, labels as numbers, and the labels' words."""
-    if question.outcome is None:
-        mend = "name the column that the model predicts"
-        raise BadInput("there is a table and no outcome", where="outcome", mend=mend)
-    if not asked.features:
-        mend = "name the concepts that it predicts from, or ask without a table"
-        raise BadInput("no concept is a feature, so that there is nothing to fit", where="features", mend=mend)
-    table = read_concepts(question.concepts)
-    if question.outcome not in table.columns:
-        raise unknown("column", question.outcome, table.columns, where="outcome")
-    wanted = {*asked.features, *(name for item in asked.items for name in item.query)}
-    for name in [name for name in asked.graph.names if name in wanted]:
-        if name not in table.columns:
-            raise unknown("column", name, table.columns, where="concepts")
-    column = table[question.outcome]
-    if column.is_null().any() or (column.dtype.is_float() and column.is_nan().any()):
-        row = int((column.is_null() | column.cast(pl.Float64, strict=False).is_nan().fill_null(False)).arg_max() or 0)
-        where = f"concepts, column {question.outcome}, row {row + 1}"
-        raise BadInput("the entry is missing", where=where, mend="mend the entry or drop the row")
-    levels = column.unique().sort()
-    if not 2 <= len(levels) <= MOST_LEVELS:
-        where, mend = f"concepts, column {question.outcome}", f"give 2 to {MOST_LEVELS} classes"
-        raise BadInput(f"the outcome has {len(levels)} different values", where=where, mend=mend)
-    place = {level: number for number, level in enumerate(levels.to_list())}
-    labels = np.array([place[value] for value in column.to_list()])
-    counts = np.bincount(labels)
-    if counts.min() < question.folds:
-        where, mend = f"concepts, column {question.outcome}", "give more rows or fewer folds"
-        rare = _shown(levels[int(counts.argmin())])[:40]
-        problem = f"{rare} stands in {counts.min()} rows, and {question.folds} folds need {question.folds}"
-        raise BadInput(problem, where=where, mend=mend)
-    names = [name for name in asked.graph.names if name in table.columns and name != question.outcome]
-    return table.select(names), labels, [_shown(level) for level in levels.to_list()]
-
-
-def _shown(level: Any) -> str:
-    return f"{level:g}" if isinstance(level, float) else str(level)
-
-
-def _class_of(target: str, classes: list[str]) -> int:
-    if target not in classes:
-        raise unknown("value of the outcome", target, classes, where="target")
-    return classes.index(target)
-
-
-def _inputs(question: CounterfactualQueries, n: int) -> Floats | None:
-    if question.inputs is None:
-        return None
-    arrays = read_arrays(question.inputs)
-    if len(arrays) > 1:
-        names = ", ".join(list(arrays)[:6])
-        raise BadInput(f"the file holds {len(arrays)} arrays ({names})", where="inputs", mend="save the inputs alone")
-    (found,) = arrays.values()
-    if found.ndim < 2 or len(found) != n or not found.size:
-        raise BadInput(f"an array of shape {found.shape} for {n} rows", where="inputs", mend="give one input a row")
-    if not np.issubdtype(found.dtype, np.number):
-        raise BadInput(f"an array of {found.dtype}", where="inputs", mend="give numbers")
-    return found.reshape(n, -1).astype(np.float64)
 
 
 def _model(question: CounterfactualQueries, table: pl.DataFrame) -> ConceptPredictor:
@@ -228,6 +202,13 @@ def _model(question: CounterfactualQueries, table: pl.DataFrame) -> ConceptPredi
     )
 
 
+def _universe(asked: Asked, table: pl.DataFrame, labels: npt.NDArray[np.int64]) -> list[str]:
+    """The concepts whose sets are compared: not the label under another name, which no model should predict from."""
+    values = encoded(table, learned(table))
+    twins = {name for j, name in enumerate(table.columns) if tell_the_same(values[:, j], labels)}
+    return [name for name in asked.graph.names if name in table.columns and name not in twins]
+
+
 def _sets(asked: Asked, universe: list[str], queries: list[list[str]]) -> list[list[str]]:
     compared = [list(names) for names in feature_sets(asked.graph, queries, universe)]
     for names in (list(asked.features), [name for name in asked.largest.features if name in universe]):
@@ -240,22 +221,35 @@ def _words(names: Any) -> str:
     return ", ".join(names)
 
 
-def _compared(
-    inputs: Any, table: pl.DataFrame, labels: Any, names: list[str], model: ConceptPredictor, part: Any
+def _held_out(
+    inputs: Any,
+    table: pl.DataFrame,
+    labels: npt.NDArray[np.int64],
+    sets: list[list[str]],
+    model: ConceptPredictor,
+    target: int,
+    coding: Coding,
+    fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
 ) -> dict[str, Any]:
+    """Of the rows outside: loss and correctness by set of features; the probability with which concepts are missed
+    and the ends of the output, where they are extracted.
+    """
+    inside, outside = fold
+    given = table[outside.tolist()]
+    asked = given if inputs is None else inputs[outside]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a network that has not converged shows in its loss
-        losses, right = out_of_fold(inputs, table, labels, [names], model, part)
-    return {"loss": losses[0], "right": right[0]}
+        fitted = clone(model).fit(
+            None if inputs is None else inputs[inside], labels[inside], concepts=table[inside.tolist()], coding=coding
+        )
+        losses, right = judged(fitted, sets, labels[inside], asked, labels[outside])
+        missed = np.zeros(len(outside)) if inputs is None else 1 - fitted.probability_of(asked, given)
+        outputs = [0.0, 0.0] if inputs is None else fitted.output_range(target)
+    return {"loss": losses, "right": right, "missed": missed, "outputs": np.asarray(outputs)}
 
 
-def _tradeoff(asked: Asked, sets: list[list[str]], losses: dict[str, Floats], right: dict[str, Any]) -> pl.DataFrame:
-    from .tradeoffs import compared
-
-    frame = compared(
-        asked.graph, [item.query for item in asked.items], sets, np.stack([losses[_words(names)] for names in sets]),
-        np.stack([right[_words(names)] for names in sets]),
-    )  # fmt: skip
+def _tradeoff(asked: Asked, sets: list[list[str]], losses: Floats, right: npt.NDArray[np.bool_]) -> pl.DataFrame:
+    frame = compared(asked.graph, [item.query for item in asked.items], sets, losses, right)
     return frame.with_columns(pl.col("features").list.join(", "))
 
 
@@ -266,9 +260,10 @@ def _cases(
     inputs: Any,
     table: pl.DataFrame,
     target: int,
+    first: Sequence[int],
 ) -> tuple[pl.DataFrame, int, float]:
     """One row for each case and query with values, the number of answers without a row like them, and draws' error."""
-    numbers = list(range(1, min(FIRST_CASES, table.height) + 1)) if question.cases is None else question.cases
+    numbers = [row + 1 for row in first] if question.cases is None else question.cases
     for number in numbers:
         if not 1 <= number <= table.height:
             raise BadInput(
@@ -276,6 +271,7 @@ def _cases(
             )
     rows = [number - 1 for number in numbers]
     given = table[rows] if inputs is None else inputs[rows]
+    graph = _known(asked, table)
     frames, unseen, error = [], 0, 0.0
     asks = [] if asked.sees_input else list(_with_values(asked, model))
     if len(asks) * len(rows) > MOST_ANSWERS:
@@ -286,12 +282,12 @@ def _cases(
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             frame = model.counterfactual(
-                given, values, graph=asked.graph, on_unanswerable="bounds", target=target,
+                given, values, graph=graph, on_unanswerable="bounds", target=target,
                 independent=question.independent or (),
             )  # fmt: skip
         unseen += sum(int(str(w.message).split()[0]) for w in heard if issubclass(w.category, UnseenWarning))
         error = max(error, model.monte_carlo_error_)
-        words = ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+        words = ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
         naive = model.naive(given, values, target=target)
         frames.append(
             frame.with_columns(
@@ -303,6 +299,15 @@ def _cases(
         schema |= dict.fromkeys(["factual", "prob", "lower", "upper"], pl.Float64)
         return pl.DataFrame(schema=schema | {"identified": pl.Boolean, "naive": pl.Float64}), 0, 0.0
     return pl.concat(frames).sort("row", maintain_order=True), unseen, error
+
+
+def _known(asked: Asked, table: pl.DataFrame) -> CausalGraph:
+    """The graph without concepts that the table does not have, the outcome among them: what they moved is moved by
+    their causes, so that an answer may be anywhere in the same interval.
+    """
+    graph = asked.graph
+    missing = [name for name in graph.names if name not in table.columns]
+    return graph.without_hidden(missing) if missing and graph.whole and not graph.possible else graph
 
 
 def _with_values(asked: Asked, model: ConceptPredictor) -> Iterator[dict[str, Any]]:
@@ -320,33 +325,6 @@ def _each_value(item: Item, model: ConceptPredictor) -> Iterator[dict[str, Any]]
     levels = model.coding_.levels[model.concepts_.index(name)]
     if len(levels) <= MOST_VALUES:
         yield from ({name: level} for level in levels)
-
-
-def _leakage(
-    model: ConceptPredictor,
-    inputs: Any,
-    table: pl.DataFrame,
-    labels: Any,
-    target: int,
-    question: CounterfactualQueries,
-    run: Run,
-) -> tuple[Interval | None, float]:
-    """The bound on what extraction may add to an answer's error, out of fold, if the input decides the concepts."""
-    if inputs is None:
-        return None, 0.0
-    part = fold_numbers(len(labels), question.folds, seed=0, strata=labels)
-    missed = np.empty(len(labels))
-    outputs: list[float] = []
-    for fold in run.track(range(question.folds), "extraction, out of fold"):
-        inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = clone(model).fit(inputs[inside], labels[inside], concepts=table[inside.tolist()])
-        missed[outside] = 1 - fitted.probability_of(inputs[outside], table[outside.tolist()])
-        outputs += fitted.output_range(target)
-    oscillation = max(outputs) - min(outputs)
-    bound = np.asarray(propagated_error(oscillation, missed))
-    return mean_interval(bound, bounds=(0.0, 1.0)), oscillation
 
 
 def _estimated(interval: Interval, unit: str, label: str) -> Metric:

@@ -43,10 +43,10 @@ TRADEOFF = {
     "features": "concepts that the model predicts from",
     "answerable": "how many of the questions they answer [questions]",
     "all_answerable": "whether they answer every question",
-    "log_loss": "mean log loss out of fold [nats]",
+    "log_loss": "mean log loss of held-out rows [nats]",
     "log_loss_low": "lower end of its interval [nats]",
     "log_loss_high": "upper end [nats]",
-    "accuracy": "share of labels that are right out of fold [1]",
+    "accuracy": "share of held-out labels that are right [1]",
     "accuracy_low": "lower end of its interval [1]",
     "accuracy_high": "upper end [1]",
     "extra_loss": "log loss more than that of the best set, row by row [nats]",
@@ -137,6 +137,11 @@ class CounterfactualQueries(Question):
     cases: list[int] | None = Field(
         None, min_length=1, max_length=10_000, description="numbers of the rows to answer for; the first 8 by default"
     )
+    partition: Annotated[Any, Subject("table")] = Field(
+        None,
+        description="which images to fit on and which to judge by in place of folds: CelebA's list_eval_partition.txt,"
+        " or a table with columns image and part (train, valid, test)",
+    )
     folds: int = Field(5, ge=2, le=20, unit="folds", description="folds of cross-validation")
 
     def answer(self, run: Run) -> Answer:
@@ -150,7 +155,7 @@ class CounterfactualQueries(Question):
 
             run.status("fitting")
             fitted = Fitted.of(self, asked, run)
-        elif self.outcome is not None or self.inputs is not None or self.cases is not None:
+        elif any(given is not None for given in (self.outcome, self.inputs, self.cases, self.partition)):
             raise BadInput("there is no table of concepts", where="concepts", mend="give one with the outcome's column")
         tables = _tables(asked, fitted, self.largest_query)
         return Answer(
@@ -159,7 +164,7 @@ class CounterfactualQueries(Question):
             tables=tables,
             figures=_figures(asked, fitted, tables),
             limits=_limits(asked, fitted, self),
-            verdict=_verdict(asked),
+            verdict=_verdict(asked, fitted),
         )
 
 
@@ -199,6 +204,13 @@ def _figures(asked: Asked, fitted: Fitted | None, tables: dict[str, Table]) -> d
 
 
 def _summary(asked: Asked, fitted: Fitted | None) -> str:
+    said = _said(asked)
+    if asked.answerable and fitted is not None and fitted.soft:
+        return f"{said[:-1]}, if {_few(fitted.soft)} {'is a concept' if len(fitted.soft) == 1 else 'are concepts'}."
+    return said
+
+
+def _said(asked: Asked) -> str:
     yes, n = asked.answerable, len(asked.items)
     if asked.sees_input:
         return (
@@ -206,7 +218,9 @@ def _summary(asked: Asked, fitted: Fitted | None) -> str:
         )
     if yes == n:
         said = f"All {n} questions can" if n > 1 else "The question can"
-        return f"{said} be answered by a model that predicts from these {len(asked.features)} concepts."
+        seen = len(asked.features)
+        model = f"a model that predicts from {f'these {seen} concepts' if seen > 1 else 'this one concept'}"
+        return f"{said} be answered by {model if seen else 'a model that predicts from no concept at all'}."
     first = next(item for item in asked.items if not item.verdict.answerable)
     moves = "may move" if first.verdict.under == "some" else "moves"
     reason = f"setting {_few(first.query)} {moves} {_few(first.witnesses)}, which the model looks at"
@@ -220,20 +234,32 @@ def _few(names: Any) -> str:
     return ", ".join(listed) if len(listed) <= 2 else f"{listed[0]} and {len(listed) - 1} more"
 
 
-def _verdict(asked: Asked) -> Verdict:
+def _verdict(asked: Asked, fitted: Fitted | None) -> Verdict:
     yes, n = asked.answerable, len(asked.items)
     unsure = [item for item in asked.items if item.verdict.under == "some"]
     if asked.sees_input:
         return Verdict("not answerable", "the model sees the input itself", "predict from the concepts alone")
+    if yes and fitted is not None and fitted.soft:
+        hold = "holds" if len(fitted.soft) == 1 else "hold"
+        reason = f"{_few(fitted.soft)} {hold} fractions, as probabilities do: a model of these sees more than concepts"
+        return Verdict("undecided", reason, "give labels, or leave them out of the features")
     if yes == n:
-        return Verdict("answerable", f"all {n} questions are answerable under every possible graph")
+        said = f"all {n} questions are" if n > 1 else "the question is"
+        return Verdict("answerable", f"{said} answerable under every possible graph")
     first = next(item for item in asked.items if not item.verdict.answerable)
     mend = f"leave {_few(first.witnesses)} out of the features, or ask of {_few(first.verdict.repaired)} together"
     if len(unsure) == n - yes:
         path = " -> ".join(first.verdict.paths[0])
-        return Verdict("undecided", f"{len(unsure)} of {n} depend on edges that are only possible ({path})", mend)
+        many = _share(len(unsure), n, "depends", "depend")
+        return Verdict("undecided", f"{many} on edges that are only possible ({path})", mend)
     word = "partly answerable" if yes else "not answerable"
-    return Verdict(word, f"{n - yes} of {n} questions move a feature that they do not set", mend)
+    many = _share(n - yes, n, "moves a feature that it does not set", "move a feature that they do not set")
+    return Verdict(word, many, mend)
+
+
+def _share(k: int, n: int, one: str, many: str) -> str:
+    """So many of all questions, with the verb that fits."""
+    return f"it {one}" if n == 1 else f"{k} of {n} questions {one if k == 1 else many}"
 
 
 def _metrics(asked: Asked, fitted: Fitted | None) -> dict[str, Metric]:

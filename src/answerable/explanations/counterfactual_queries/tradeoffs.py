@@ -150,24 +150,45 @@ def out_of_fold(
     -------
     (n_sets, n) float64 in nats, (n_sets, n) bool
     """
-    from .concepts import columns_of
+    from .concepts import columns_of, learned
 
     table = columns_of(concepts)
-    losses, right = np.empty((len(sets), len(labels))), np.empty((len(sets), len(labels)), bool)
+    coding = learned(table)
     inputs = None if X is None else np.asarray(X)
+    losses, right = np.empty((len(sets), len(labels))), np.empty((len(sets), len(labels)), bool)
     for fold in np.unique(part):
         inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
-        for number, names in enumerate(sets):
-            fitted = (
-                clone(model)
-                .set_params(features=list(names))
-                .fit(None if inputs is None else inputs[inside], labels[inside], concepts=table[inside.tolist()])
-            )
-            asked = table[outside.tolist()] if inputs is None else inputs[outside]
-            probabilities = fitted.predict_proba(asked)
-            place = np.searchsorted(fitted.classes_, labels[outside])
-            own = probabilities[np.arange(len(outside)), np.minimum(place, len(fitted.classes_) - 1)]
-            own[fitted.classes_[np.minimum(place, len(fitted.classes_) - 1)] != labels[outside]] = 0.0
-            losses[number, outside] = -np.log(np.maximum(own, LEAST_PROBABILITY))
-            right[number, outside] = fitted.classes_[probabilities.argmax(axis=1)] == labels[outside]
+        first = clone(model).set_params(features=list(sets[0]))
+        given = table[inside.tolist()]
+        first.fit(None if inputs is None else inputs[inside], labels[inside], concepts=given, coding=coding)
+        asked = table[outside.tolist()] if inputs is None else inputs[outside]
+        losses[:, outside], right[:, outside] = judged(first, sets, labels[inside], asked, labels[outside])
+    return losses, right
+
+
+def judged(
+    fitted: ConceptPredictor, sets: Sequence[Sequence[str]], known: npt.NDArray[Any], X: Any, labels: npt.NDArray[Any]
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Log loss and correctness of rows under each set of features; the extractors, which no set changes, are shared.
+
+    Parameters
+    ----------
+    fitted : a model fitted on other rows, with any features
+    sets : of features
+    known : the labels that it was fitted with
+    X : (n, ...) the rows
+    labels : (n,) their labels
+
+    Returns
+    -------
+    (n_sets, n) float64 in nats, (n_sets, n) bool
+    """
+    losses, right = np.empty((len(sets), len(labels))), np.empty((len(sets), len(labels)), bool)
+    classes = fitted.classes_
+    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    for number, names in enumerate(sets):
+        probabilities = fitted.with_features(names, known).predict_proba(X)
+        own = np.where(classes[place] == labels, probabilities[np.arange(len(labels)), place], 0.0)
+        losses[number] = -np.log(np.maximum(own, LEAST_PROBABILITY))
+        right[number] = classes[probabilities.argmax(axis=1)] == labels
     return losses, right
