@@ -40,15 +40,18 @@ class Corpus(NamedTuple):
         return any(label is not None for label in self.labels)
 
 
-def read_corpus(subject: Any, *, column: str = "text", label: str = "label", kind: str | None = None) -> Corpus:
+def read_corpus(
+    subject: Any, *, column: str = "text", label: str = "label", kind: str | None = None, name: str = "texts"
+) -> Corpus:
     """Texts, their labels and their kinds.
 
     Parameters
     ----------
-    subject : path of a file, a dataframe, a list of texts, or a list of records
+    subject : path of a file, a dataframe, a list or a column of texts, or a list of records
     column : the column, or the key of each record, that holds the text
     label : the one that says who wrote it; taken where it is there. ``human``, ``llm``, ``machine``, 0, 1 and the like
     kind : the one that holds the kind
+    name : what texts in memory are called where something is wrong with them
 
     Raises
     ------
@@ -57,7 +60,7 @@ def read_corpus(subject: Any, *, column: str = "text", label: str = "label", kin
     UnknownName : no such column
     """
     if not isinstance(subject, (str, Path)):
-        return _from_memory(subject, "texts", column, label, kind)
+        return _from_memory(_listed(subject), name, column, label, kind)
     if str(subject) in python_texts.ADDRESSES:
         return _from_memory(python_texts.read_python_texts(str(subject)), str(subject), column, label, kind)
     path = locate(subject, what=WHAT)
@@ -78,11 +81,21 @@ def digest(value: object) -> str | None:
         return records_digest(python_texts.read_python_texts(str(value)))
     if isinstance(value, (str, Path)):
         return file_digest(locate(value, what=WHAT))
+    value = _listed(value)
     if isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, bytes)):
         return records_digest(list(value) if not isinstance(value, Mapping) else dict(value))
+    _check_table(value, "texts")
     from answerable.subjects import table
 
     return table.digest(value)
+
+
+def _listed(value: Any) -> Any:
+    """A column of a dataframe, or an array of texts, as a list; anything else as it is."""
+    for name in ("to_list", "to_pylist", "tolist"):  # polars and pandas; pyarrow; numpy
+        if hasattr(value, name) and not hasattr(value, "columns"):
+            return getattr(value, name)()
+    return value
 
 
 def _from_memory(value: Any, where: str, column: str, label: str, kind: str | None) -> Corpus:
@@ -94,9 +107,16 @@ def _from_memory(value: Any, where: str, column: str, label: str, kind: str | No
         known = ", ".join(map(str, list(value)[:6]))
         mend = "give a list of records, or original and sampled"
         raise BadInput(f"an object with {known or 'nothing in it'} is no list of texts", where=where, mend=mend)
+    _check_table(value, where)
     from answerable.subjects.table import as_table
 
     return _from_table(as_table(value), where, column, label, kind)
+
+
+def _check_table(value: Any, where: str) -> None:
+    if not isinstance(value, Mapping) and not hasattr(value, "columns"):
+        mend = "give a list of texts, a dataframe or a path"
+        raise BadInput(f"a {type(value).__name__} holds no texts", where=where, mend=mend)
 
 
 def _from_pairs(value: Mapping[str, Any], where: str) -> Corpus:

@@ -92,6 +92,10 @@ def _read(record: Any, where: str) -> RecordedTokens:
     wrong = next((k for k, token in enumerate(tokens) if not isinstance(token, str)), None)
     if wrong is not None:
         raise BadInput("this is no token", where=f"{where}, token {wrong + 1}", mend="give a string")
+    split = next((k for k, token in enumerate(tokens) if any("\ud800" <= sign <= "\udfff" for sign in token)), None)
+    if split is not None:
+        place, mend = f"{where}, token {split + 1}", "save it as UTF-8"
+        raise BadInput("the token holds a lone surrogate", where=place, mend=mend)
     return RecordedTokens(tokens, np.array([_number(n, k, where) for k, n in enumerate(numbers)], np.float64), record)
 
 

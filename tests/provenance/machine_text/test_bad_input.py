@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import answerable as aw
@@ -35,10 +36,12 @@ def files(tmp_path: Path, example: Path) -> dict[str, str]:
         "machine": [{"text": PROSE, "label": "machine"}],
         "nothing": [],
         "null": [None],
-        "few": [PROSE] * 18,
-        "short": ["mill"] * 30,
+        "few": [f"{PROSE} {k}" for k in range(18)],
+        "short": [f"mill {k}" for k in range(100)],
+        "copies": [PROSE] * 100,
         "record": [record],
         "two": [record, record],
+        "split": [{"tokens": ["a", "\ud83d"], "logprobs": [None, -1.0]}],
         "other": [{"tokens": ["a", "c"], "logprobs": [None, -1.0]}],
     }
     for name, content in contents.items():
@@ -75,8 +78,12 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "kind of a text": (["--model", "{base}", "--text", "a", "--kind", "genre"], "a text given as such has no kind"),
     "same weights": (["--model", "{base}", "--base", "{base}", "--text", "a"], "model and base: both models hold the same weights, so that every score is 0"),
     "tokenizers": (["--model", "{instruct}", "--base", "{strange}", "--text", "the mill"], "texts, text 1: the tokenizers differ at token 4: 'm' (78) and 'm' (79)"),
-    "too few humans": (["--model", "{base}", "--text", PROSE, "--human", "{few}", "--alpha", "0.05"], "human, calibration: 18 calibration scores are too few for alpha = 0.05; give at least 19"),
-    "short humans": (["--model", "{base}", "--text", PROSE, "--human", "{short}"], "human: none of 30 texts has 50 scored tokens; give longer texts, or a smaller min_tokens"),
+    "too few humans": (["--model", "{base}", "--text", PROSE, "--human", "{few}", "--alpha", "0.05"], "human: 18 different texts are too few for alpha = 0.05; give at least 19, or a larger alpha"),
+    "short humans": (["--model", "{base}", "--text", PROSE, "--human", "{short}"], "human: none of 100 texts has 50 scored tokens; give longer texts, or a smaller min_tokens"),
+    "copied humans": (["--model", "{base}", "--text", PROSE, "--human", "{copies}"], "human: one text is too few for alpha = 0.01; give at least 99"),
+    "nothing decided": (["--model", "{base}", "--text", PROSE, "--max-tokens", "40"], "only 40 tokens are read and fewer than 50 are undecided; give a larger max_tokens, or a smaller min_tokens"),
+    "one model twice": (["--logprobs", "{record}", "--base-logprobs", "{record}"], "logprobs and base_logprobs: both hold the same log-probabilities, so that every score is 0"),
+    "half a letter": (["--logprobs", "{split}"], "record 1, token 2: the token holds a lone surrogate; save it as UTF-8"),
     "machine humans": (["--model", "{base}", "--text", PROSE, "--human", "{machine}"], "human, row 1: a calibration text is labelled machine; leave out what machines wrote"),
     "explain": (["--model", "{base}", "--text", PROSE, "--explain", "2"], "explain: there is no text 2; give a number from 1 to 1, or 0 for the highest"),
     "counts": (["--logprobs", "{record}", "--base-logprobs", "{two}"], "logprobs and base_logprobs: there are 1 and 2 records; record the same texts with both models"),
@@ -98,13 +105,18 @@ def test_the_command_line_says_one_line(
     "fields, line",
     [
         ({"texts": [PROSE, 3]}, "row 2: a int is no text"),
-        ({"texts": object()}, "a object is no table"),
+        ({"texts": object()}, "texts: a object holds no texts; give a list of texts, a dataframe or a path"),
+        ({"texts": b"mill"}, "texts: a bytes holds no texts"),
+        ({"texts": (text for text in [PROSE])}, "texts: a generator holds no texts"),
+        ({"texts": np.array([3, 4])}, "texts, row 1: a int is no text"),
+        ({"text": b"mill"}, "bytes are no text; decode them"),
+        ({"text": PROSE, "human": [PROSE, None]}, "human, row 2: a NoneType is no text"),
         ({"texts": {"text": [PROSE], "label": [7]}}, "row 1, label: '7' says neither human nor machine"),
         ({"text": [PROSE, None]}, "field text, entry 2"),
         ({"text": "\ud800"}, "a lone surrogate"),
         ({"text": []}, "field text"),
-        ({"text": PROSE, "human": [PROSE, ""] * 8}, "8 calibration scores are too few"),
-        ({"text": PROSE, "human": 3}, "a int is no table"),
+        ({"text": PROSE, "human": [*(f"{PROSE} {k}" for k in range(8)), "", "x"]}, "8 calibration scores are too few"),
+        ({"text": PROSE, "human": 3}, "a int holds no texts"),
         ({"text": PROSE, "max_tokens": 1}, "field max_tokens"),
     ],
 )
@@ -131,5 +143,5 @@ def test_hostile_texts_are_answered(example: Path) -> None:
         "machine-text", store=False, model=str(example / "instruct"), base=str(example / "base"),
         text=[*HOSTILE, PROSE], explain=1,
     )  # fmt: skip
-    assert answer.tables["texts"].frame["n_scored"].to_list() == [99, 89, 119, 119, 511, 399, len(PROSE) - 1]
+    assert answer.tables["texts"].frame["n_scored"].to_list() == [99, 0, 119, 119, 511, 0, len(PROSE) - 1]
     assert "<script" not in answer.figures["text"].svg()

@@ -56,9 +56,7 @@ def test_one_text_has_its_score_and_p_value() -> None:
     answer = asked([-0.5], HUMAN)
     assert (answer.metrics["score"].value, answer.metrics["p_value"].value) == (pytest.approx(-0.5), 0.5)
     assert answer.metrics["score"].unit == "nats"
-    assert answer.verdict == aw.Verdict(
-        "not flagged", "none of 1 decided texts scores above human ones at alpha = 0.05"
-    )
+    assert answer.verdict == aw.Verdict("not flagged", "the text does not score above human ones at alpha = 0.05")
     rate = answer.metrics["false_alarm_rate"]
     assert rate.value == pytest.approx(0.05)
     assert rate.low < 0.05 < rate.high
@@ -77,13 +75,13 @@ def test_too_short_is_undecided_with_its_reason() -> None:
     answer = asked([0.5], HUMAN, min_tokens=2, human_logprobs=lines(HUMAN), logprobs=[record([None, -1.0])],
                    base_logprobs=[record([None, -2.0])])  # fmt: skip
     assert answer.verdict is not None
-    assert (answer.verdict.word, answer.verdict.reason) == ("undecided", "1 scored tokens, fewer than 2")
+    assert (answer.verdict.word, answer.verdict.reason) == ("undecided", "1 scored token, fewer than 2")
     empty = asked([0.5], HUMAN, logprobs=[record([None])], base_logprobs=[record([None])])
     assert empty.verdict is not None
     assert empty.verdict.reason == "there is nothing to score"
     assert np.isnan(empty.metrics["score"].value)
     assert empty.metrics["score"].reason == "there is nothing to score"
-    assert "1 texts hold nothing that could be scored." in empty.limits
+    assert "1 text holds nothing that could be scored." in empty.limits
 
 
 def test_labels_bring_the_table_with_its_length_row() -> None:
@@ -113,7 +111,10 @@ def test_the_control_says_that_the_shorter_is_the_machine_s() -> None:
 
 
 def test_a_kind_is_calibrated_apart() -> None:
-    human = [entry | {"genre": "news" if k < 19 else "poem"} for k, entry in enumerate(lines(HUMAN + [1.0] * 19))]
+    human = [
+        entry | {"genre": "news" if k < 19 else "poem"}
+        for k, entry in enumerate(lines(HUMAN + [1 + 0.01 * k for k in range(19)]))
+    ]
     given = [entry | {"genre": genre} for entry, genre in zip(lines([0.5, 0.5]), ("news", "poem"), strict=True)]
     answer = asked([0.5, 0.5], HUMAN * 2, logprobs=given, human_logprobs=human, kind="genre")
     assert answer.tables["texts"].frame["decision"].to_list() == ["flagged", "not flagged"]

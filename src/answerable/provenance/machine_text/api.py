@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -26,6 +27,7 @@ from .solver import (
 )
 
 MIN_TOKENS = 50
+MOST_UNKNOWN = 0.1  # share of tokens that the tokenizer does not know
 Groups = Literal["length", "none"]
 
 
@@ -80,6 +82,21 @@ class LanguageModelPair(NamedTuple):
         return self
 
 
+class TextTokens(NamedTuple):
+    """The scored tokens of a text.
+
+    ids : of the tokens that have something before them; recorded ones as they read
+    columns : for each token statistic (n,) float32; empty where nothing could be scored
+    n_left : tokens that were not read, the text being longer than may be read
+    unknown : share of the tokens that the tokenizer does not know
+    """
+
+    ids: list[Any]
+    columns: dict[str, np.ndarray]
+    n_left: int
+    unknown: float
+
+
 def tokens_of_texts(
     texts: Sequence[str],
     lms: Sequence[LanguageModel],
@@ -89,8 +106,8 @@ def tokens_of_texts(
     batch_tokens: int = next_tokens.BATCH_TOKENS,
     last: bool = False,
     run: Any = None,
-) -> list[tuple[list[int], dict[str, np.ndarray]]]:
-    """Token statistics of every text, read in batches of like length.
+) -> list[TextTokens]:
+    """Token statistics of every text, read in batches of like length; what cannot be seen is no text.
 
     Parameters
     ----------
@@ -101,9 +118,11 @@ def tokens_of_texts(
 
     Returns
     -------
-    for each text the scored tokens' ids, and their columns (empty where nothing could be scored)
+    for each text its scored tokens
     """
-    found = next_tokens.pieces(lms, texts, max_tokens=max_tokens, long=long)
+    found = next_tokens.pieces(
+        lms, ["" if is_blank(text) else text for text in texts], max_tokens=max_tokens, long=long
+    )
     groups = next_tokens.batches(found, batch_tokens)
 
     def one_batch(group: list[int]) -> list[dict[str, np.ndarray]]:
@@ -113,14 +132,35 @@ def tokens_of_texts(
     columns = dict(
         zip((i for group in groups for i in group), (piece for batch in made for piece in batch), strict=True)
     )
-    result: list[tuple[list[int], list[dict[str, np.ndarray]]]] = [([], []) for _ in texts]
+    of_text: list[list[int]] = [[] for _ in texts]
     for i, piece in enumerate(found):
-        result[piece.text][0].extend(piece.ids[piece.first_scored :])
-        result[piece.text][1].extend([columns[i]] if columns[i] else [])
+        of_text[piece.text].append(i)
     return [
-        (ids, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {})
-        for ids, parts in result
+        _joined([found[i] for i in numbers], [columns[i] for i in numbers if columns[i]], unknown_id(lms[0]))
+        for numbers in of_text
     ]
+
+
+def _joined(
+    found: Sequence[next_tokens.Piece], parts: Sequence[dict[str, np.ndarray]], unknown: int | None
+) -> TextTokens:
+    ids = [token for piece in found for token in piece.ids[piece.first_scored :]]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    share = ids.count(unknown) / len(ids) if ids and unknown is not None else 0.0
+    return TextTokens(ids, columns, sum(piece.n_left for piece in found), share)
+
+
+def is_blank(text: object) -> bool:
+    """Whether nothing of a text can be seen: spaces, line ends, control and format characters."""
+    return isinstance(text, str) and all(unicodedata.category(character)[0] in "ZC" for character in text)
+
+
+def unknown_id(lm: LanguageModel) -> int | None:
+    """The token that stands for whatever the tokenizer does not know; None where there is none."""
+    found = getattr(lm.tokenizer, "unk_token_id", None)
+    # Tokenizers over bytes know everything; some of them call the end of a text their unknown token.
+    ends = (getattr(lm.tokenizer, "eos_token_id", None), getattr(lm.tokenizer, "bos_token_id", None))
+    return None if found in ends else found
 
 
 def text_statistics(
@@ -155,7 +195,7 @@ def text_statistics(
     made = tokens_of_texts(
         _texts(texts), models, max_tokens=max_tokens, long=long, batch_tokens=batch_tokens, last=compat
     )
-    return as_frame([statistics_of_tokens(columns, compat=compat) for _, columns in made])
+    return as_frame([statistics_of_tokens(text.columns, compat=compat) for text in made])
 
 
 def as_frame(rows: Sequence[TextStatistics]) -> pl.DataFrame:
@@ -198,7 +238,14 @@ class ImplicitRewardDetector:
 
     def statistics(self, texts: Sequence[str]) -> pl.DataFrame:
         """All statistics, as `text_statistics`."""
-        return text_statistics(texts, *self.pair, **self._reading)
+        return self._read(texts)[0]
+
+    def _read(self, texts: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+        """Statistics of each text, and why it is not decided; empty if it may be."""
+        made = tokens_of_texts(_texts(texts), list(self.pair), **self._reading)
+        rows = [statistics_of_tokens(text.columns) for text in made]
+        reasons = [unfit(row.n_scored, self.min_tokens, text.unknown) for row, text in zip(rows, made, strict=True)]
+        return as_frame(rows), reasons
 
     def score_samples(self, texts: Sequence[str]) -> Floats:
         """(n,) float64 scores [nats], large for machines; NaN where nothing can be scored."""
@@ -217,7 +264,7 @@ class ImplicitRewardDetector:
 
         Parameters
         ----------
-        human_texts : at least ``1 / alpha - 1`` of them with ``min_tokens`` tokens, like those to be asked about
+        human_texts : at least ``1 / alpha - 1`` different ones with ``min_tokens`` tokens, like those to be asked about
         alpha : false-alarm rate allowed, between 0 and 1
         groups : "length" calibrates by bins of scored tokens, "none" takes all together
         edges, least : as in :class:`answerable.statistics.Calibration`
@@ -230,7 +277,8 @@ class ImplicitRewardDetector:
         ------
         BadInput : too few texts for alpha
         """
-        found = self.statistics(human_texts).filter(pl.col("n_scored") >= self.min_tokens)
+        frame, reasons = self._read(list(dict.fromkeys(_texts(human_texts))))  # copies are no further evidence
+        found = frame.filter(~pl.Series(reasons, dtype=pl.String).str.len_chars().cast(pl.Boolean))
         self._by_length = groups == "length"
         scores = found[self._statistic].to_numpy()
         if len(scores) and scores.mean() > 0:
@@ -254,12 +302,12 @@ class ImplicitRewardDetector:
         """
         if self._calibration is None:
             raise BadInput("the detector was not calibrated", mend="call calibrate with texts that people wrote")
-        found = self.statistics(texts)
+        found, reasons = self._read(texts)
         lengths = found["n_scored"].to_numpy()
         return self._calibration.decide(
             found[self._statistic].to_numpy(),
             covariate=lengths if self._by_length else None,
-            undecided=[too_short(int(n), self.min_tokens) for n in lengths],
+            undecided=reasons,
         )
 
     def predict(self, texts: Sequence[str]) -> list[str]:
@@ -272,8 +320,8 @@ class ImplicitRewardDetector:
 
     def explain(self, text: str) -> pl.DataFrame:
         """The tokens of a text: ``position``, ``token``, ``log_p``, ``log_q``, ``log_ratio`` [nats], ``rank``."""
-        ((ids, columns),) = tokens_of_texts(_texts([text]), list(self.pair), **self._reading)
-        return token_frame(token_texts(self.pair.instruct, ids), columns)
+        (found,) = tokens_of_texts(_texts([text]), list(self.pair), **self._reading)
+        return token_frame(token_texts(self.pair.instruct, found.ids), found.columns)
 
 
 def token_frame(tokens: Sequence[str], columns: dict[str, np.ndarray]) -> pl.DataFrame:
@@ -295,11 +343,13 @@ def token_frame(tokens: Sequence[str], columns: dict[str, np.ndarray]) -> pl.Dat
     return pl.DataFrame(data, schema=schema)
 
 
-def too_short(n_scored: int, least: int) -> str:
-    """Why a text of so few tokens is not decided; empty if it may be."""
+def unfit(n_scored: int, least: int, unknown: float = 0.0) -> str:
+    """Why a text of so few tokens, or so many unknown ones, is not decided; empty if it may be."""
     if not n_scored:
         return "there is nothing to score"
-    return f"{n_scored} scored tokens, fewer than {least}" if n_scored < least else ""
+    if n_scored < least:
+        return f"{n_scored} scored token{'' if n_scored == 1 else 's'}, fewer than {least}"
+    return f"{unknown:.0%} of its tokens are unknown to the tokenizer" if unknown > MOST_UNKNOWN else ""
 
 
 def swapped(mean: float) -> str:
@@ -327,12 +377,14 @@ __all__ = [
     "STATISTICS",
     "ImplicitRewardDetector",
     "LanguageModelPair",
+    "TextTokens",
     "as_frame",
     "irm_from_logprobs",
+    "is_blank",
     "suspicious",
     "swapped",
     "text_statistics",
     "token_frame",
     "tokens_of_texts",
-    "too_short",
+    "unfit",
 ]

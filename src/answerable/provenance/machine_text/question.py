@@ -105,6 +105,8 @@ class MachineText(Question):
     @field_validator("text", mode="before")
     @classmethod
     def _one_text_is_a_list_of_one(cls, value: Any) -> Any:
+        if isinstance(value, (bytes, bytearray)):
+            raise ValueError("bytes are no text; decode them, as by .decode()")
         return [value] if isinstance(value, str) else value
 
     @field_validator("edges")
@@ -120,6 +122,11 @@ class MachineText(Question):
         if all(part is None for part in recorded):
             if self.model is None:
                 raise ValueError("it needs model, or logprobs; give one of the two")
+            if self.long == "truncate" and self.max_tokens < self.min_tokens:
+                raise ValueError(
+                    f"only {self.max_tokens} tokens are read and fewer than {self.min_tokens} are undecided; give a"
+                    " larger max_tokens, or a smaller min_tokens"
+                )
             if (self.text is None) == (self.texts is None):
                 raise ValueError("it needs either text or texts; give one of the two")
             if self.statistic in ("irm", "irm_mean", "irm_sqrt", "binoculars") and self.base is None:
@@ -167,8 +174,10 @@ def _summary(found: Reported) -> str:
         return f"The text {word}: {score}, conformal p-value {found.decisions.p_values[0]:.3g} among human texts."
     if found.calibration is None:
         return f"{n} texts were scored and none is decided: there are no human texts to calibrate on."
-    decided = f"{flagged} of {n} texts are flagged as machine-written, at a false-alarm rate of {found.alpha:.3g}"
-    ending = f"; {undecided} are undecided" if undecided else ""
+    decided = (
+        f"{flagged} of {n} texts {_is(flagged)} flagged as machine-written, at a false-alarm rate of {found.alpha:.3g}"
+    )
+    ending = f"; {undecided} {_is(undecided)} undecided" if undecided else ""
     area = found.row_of(found.statistic)
     return decided + ending + (f"; AUROC {area.auroc.value:.3f}." if area is not None else ".")
 
@@ -177,15 +186,25 @@ def _verdict(found: Reported) -> Verdict:
     n, flagged, undecided = found.n, found.count("flagged"), found.count("undecided")
     if flagged:
         what = "each text held to alpha" if found.control == "each" else "held over all texts"
-        return Verdict("flagged", f"{flagged} of {n} texts score above human ones; alpha = {found.alpha:.3g}, {what}")
+        texts = "the text scores" if n == 1 else f"{flagged} of {n} texts {'scores' if flagged == 1 else 'score'}"
+        what = "" if n == 1 else f", {what}"
+        return Verdict("flagged", f"{texts} above human ones; alpha = {found.alpha:.3g}{what}")
     if undecided == n:
         first = (
             found.reasons[0] if n == 1 or found.calibration is None else f"all {n} texts; the first: {found.reasons[0]}"
         )
         return Verdict("undecided", first, found.mend)
-    return Verdict(
-        "not flagged", f"none of {n - undecided} decided texts scores above human ones at alpha = {found.alpha:.3g}"
+    decided = n - undecided
+    none = (
+        f"none of {decided} decided texts scores"
+        if decided > 1
+        else f"the {'' if n == 1 else 'one decided '}text does not score"
     )
+    return Verdict("not flagged", f"{none} above human ones at alpha = {found.alpha:.3g}")
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _metrics(found: Reported) -> dict[str, Metric]:

@@ -19,8 +19,9 @@ from answerable.statistics import (
     wilson_interval,
 )
 
-from .api import swapped, token_frame, too_short
+from .api import swapped, token_frame, unfit
 from .figures import roc_points
+from .reading import texts_needed
 from .solver import FALLING, STATISTICS, Floats, TextStatistics, suspicious
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def reported_of(question: MachineText, asked: Scored, human: Scored | None) -> R
         explained=explained + 1,
         evidence_title=_evidence_title(explained + 1, evidence, decisions.words[explained]),
         evidence_name=evidence_name,
-        notes=[*notes, *_notes(question, asked, decisions)],
+        notes=[*notes, *_notes(question, asked, human, decisions)],
     )
 
 
@@ -165,17 +166,19 @@ def _lengths(scored: Scored) -> Floats:
 
 def _calibrated(question: MachineText, human: Scored, statistic: str) -> tuple[Calibration, list[str]]:
     scores, lengths = _scores(human.statistics, statistic), _lengths(human)
-    machine = next((k for k, label in enumerate(human.labels, 1) if label == 1), None)
-    if machine is not None:
-        mend = "leave out what machines wrote"
-        raise BadInput("a calibration text is labelled machine", where=f"human, row {machine}", mend=mend)
-    usable = (lengths >= question.min_tokens) & ~np.isnan(scores)
+    reasons = _unfit(question, human)
+    usable = np.array([not reason for reason in reasons]) & ~np.isnan(scores)
     if not usable.any():
         problem = f"none of {len(scores)} texts has {question.min_tokens} scored tokens"
+        if any(row.n_scored >= question.min_tokens for row in human.statistics):
+            problem = f"none of {len(scores)} texts can be calibrated on ({next(filter(None, reasons))})"
         raise BadInput(problem, where="human", mend="give longer texts, or a smaller min_tokens")
     notes = []
+    if human.copies:
+        were = "text that is a copy of another was" if human.copies == 1 else "texts that are copies of others were"
+        notes.append(f"{human.copies} human {were} left out of the calibration.")
     if (left := int((~usable).sum())) > 0:
-        notes.append(f"{left} of {len(scores)} human texts were too short to calibrate on.")
+        notes.append(f"{left} of {len(scores)} human texts {_was(left)} too short, or unreadable, to calibrate on.")
     if statistic.startswith("irm") and float(scores[usable].mean()) > 0:
         notes.append(swapped(float(scores[usable].mean())))
     kinds = np.array(human.kinds)[usable] if human.kinds else None
@@ -196,13 +199,25 @@ def _calibrated(question: MachineText, human: Scored, statistic: str) -> tuple[C
 
 def _decided(question: MachineText, asked: Scored, scores: Floats, calibration: Calibration | None) -> Decisions:
     lengths = _lengths(asked)
-    reasons = [too_short(int(n), question.min_tokens) for n in lengths]
+    reasons = _unfit(question, asked)
     if calibration is None:
         nothing = np.full(len(scores), np.nan)
         reasons = [reason or "there are no human texts to calibrate on" for reason in reasons]
         return Decisions(["undecided"] * len(scores), reasons, nothing, nothing, np.full(len(scores), -1), [])
     kinds = np.array(asked.kinds) if asked.kinds else None
     return calibration.decide(scores, covariate=lengths, kinds=kinds, undecided=reasons, control=question.control)
+
+
+def _unfit(question: MachineText, scored: Scored) -> list[str]:
+    """Why each text is not decided, whatever its score; empty if it may be."""
+    return [
+        unfit(row.n_scored, question.min_tokens, unknown)
+        for row, unknown in zip(scored.statistics, scored.unknown, strict=True)
+    ]
+
+
+def _was(n: int) -> str:
+    return "was" if n == 1 else "were"
 
 
 def _measured(asked: Scored) -> tuple[list[DetectionRow], dict[str, Floats], np.ndarray]:
@@ -213,14 +228,11 @@ def _measured(asked: Scored) -> tuple[list[DetectionRow], dict[str, Floats], np.
         return [], {}, labels
     columns = {name: _scores(asked.statistics, name)[known] for name in STATISTICS}
     columns = {name: column for name, column in columns.items() if not np.isnan(column).any()}
-    control = {CONTROL: -np.array(asked.characters, dtype=np.float64)[known]}
+    control = {CONTROL: -np.array([len(text) for text in asked.texts], dtype=np.float64)[known]}
     return detection_report(labels, columns, controls=control), columns | control, labels
 
 
 def _explained(question: MachineText, asked: Scored, scores: Floats) -> int:
-    if question.explain > len(scores):
-        mend = f"give a number from 1 to {len(scores)}, or 0 for the highest"
-        raise BadInput(f"there is no text {question.explain}", where="explain", mend=mend)
     if question.explain:
         return question.explain - 1
     return int(np.nanargmax(scores)) if not np.isnan(scores).all() else 0
@@ -263,10 +275,10 @@ def _text_rows(asked: Scored, scores: Floats, decisions: Decisions) -> pl.DataFr
     frame = pl.DataFrame(
         {
             "text": range(1, len(scores) + 1),
-            "begins": asked.begins,
+            "begins": [text[:80] for text in asked.texts],
             "label": pl.Series([words[label] for label in asked.labels], dtype=pl.String),
             "kind": pl.Series(asked.kinds or [None] * len(scores), dtype=pl.String),
-            "characters": asked.characters,
+            "characters": [len(text) for text in asked.texts],
             "n_scored": [row.n_scored for row in asked.statistics],
             "score": scores,
             "p_value": decisions.p_values,
@@ -348,14 +360,25 @@ def _curves(rows: list[DetectionRow], columns: dict[str, Floats], labels: np.nda
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def _notes(question: MachineText, asked: Scored, decisions: Decisions) -> list[str]:
+def _notes(question: MachineText, asked: Scored, human: Scored | None, decisions: Decisions) -> list[str]:
     notes = []
     empty = sum(row.n_scored == 0 for row in asked.statistics)
     if empty:
-        notes.append(f"{empty} texts hold nothing that could be scored.")
-    cut = sum(row.n_scored >= question.max_tokens - 1 for row in asked.statistics)
-    if cut and question.long == "truncate" and question.model is not None:
-        notes.append(f"Of {cut} long texts only the first {question.max_tokens} tokens were read.")
+        hold = "text holds" if empty == 1 else "texts hold"
+        notes.append(f"{empty} {hold} nothing that could be scored.")
+    cut = sum(left > 0 for left in asked.n_left)
+    if cut:
+        texts = "one long text" if cut == 1 else f"{cut} long texts"
+        notes.append(f"Of {texts} only the beginning was read, {_most_read(asked)} tokens at most.")
+    people = set() if human is None else set(human.texts)
+    shared = sum(text in people for text in asked.texts)
+    if shared:
+        stand = (
+            "text asked about stands among the human ones too: it was"
+            if shared == 1
+            else ("texts asked about stand among the human ones too: they were")
+        )
+        notes.append(f"{shared} {stand} compared with {'itself' if shared == 1 else 'themselves'}.")
     if question.base is None and question.base_logprobs is None:
         notes.append("Without a base model there is no log-ratio: a single small model is often no detector at all.")
     if question.kind is None and question.human is not None:
@@ -371,9 +394,14 @@ def _notes(question: MachineText, asked: Scored, decisions: Decisions) -> list[s
     return notes
 
 
+def _most_read(asked: Scored) -> int:
+    """Scored tokens of the longest text that was cut."""
+    return max(row.n_scored for row, left in zip(asked.statistics, asked.n_left, strict=True) if left)
+
+
 def _mend(question: MachineText, decisions: Decisions, calibration: Calibration | None) -> str:
     if calibration is None:
-        return f"give at least {int(np.ceil(1 / question.alpha - 1 - 1e-9))} human texts like those asked about"
+        return f"give at least {texts_needed(question.alpha)} human texts like those asked about"
     if all("outside" in reason for reason in decisions.reasons if reason):
         return "give human texts of such lengths"
     return "give longer texts, or human texts like those asked about"

@@ -35,11 +35,13 @@ class Piece(NamedTuple):
     text : number of the text it belongs to, from 0
     ids : token ids
     n_special : how many of the first are the tokenizer's own (a token that begins each text)
+    n_left : tokens of the text after this piece that nobody reads
     """
 
     text: int
     ids: list[int]
     n_special: int
+    n_left: int = 0
 
     @property
     def first_scored(self) -> int:
@@ -254,7 +256,9 @@ def _cut(number: int, ids: list[int], n_special: int, most: int, long: Long) -> 
     room = most - n_special
     if not own or room < 1:
         return []
-    starts = range(0, len(own), room) if long == "windows" else range(1)
+    if long == "truncate":
+        return [Piece(number, special + own[:room], n_special, max(0, len(own) - room))]
+    starts = range(0, len(own), room)
     return [Piece(number, special + own[start : start + room], n_special) for start in starts]
 
 
