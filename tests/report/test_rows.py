@@ -24,6 +24,12 @@ def download(shown: Shown) -> list[list[str]]:
     return list(csv.reader(io.StringIO(base64.b64decode(content).decode("utf-8"), newline="")))
 
 
+def test_a_long_text_keeps_its_width_beside_many_columns() -> None:
+    body = str(page(pl.DataFrame({"begins": ["Otherwise, raise evaluates the first", "Otherwise"], "n": [1, 2]})).body)
+    assert body.count('<td class="long">') == 1
+    assert "<td>Otherwise</td>" in body
+
+
 def test_values_in_words() -> None:
     frame = pl.DataFrame(
         {

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from answerable.answer import Table
 
+LONG_TEXT = 32  # characters of a cell that is not to become a column of letters beside many others
 MOST_COLUMNS = 40
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # what a spreadsheet takes for the beginning of a formula
 _UNIT = re.compile(r"\(([^()]{1,24})\)\s*$")
@@ -75,7 +76,8 @@ class Shown:
 def _cell(head: Head, cell: Cell) -> str:
     if head.numeric:
         return f'<td class="n" data-v="{escape(cell.number)}">{escape(cell.text)}</td>'
-    return f"<td>{escape(cell.text)}</td>"
+    long = ' class="long"' if len(cell.text) > LONG_TEXT else ""
+    return f"<td{long}>{escape(cell.text)}</td>"
 
 
 def shown_table(table: Table, *, most_rows: int, budget: int, csv_budget: int) -> Shown:

@@ -38,7 +38,7 @@ def test_what_cannot_be_seen_is_no_text(ask: Any, pair: LanguageModelPair) -> No
     assert set(texts["decision"]) == {"undecided"}
     assert set(texts["reason"]) == {"there is nothing to score"}
     assert texts["score"].null_count() == len(NOTHING)
-    assert "6 texts hold nothing that could be scored." in answer.limits
+    assert "Texts that hold nothing to score: 6 of 6." in answer.limits
     assert text_statistics(NOTHING, *pair)["irm"].is_nan().all()
 
 
@@ -70,9 +70,9 @@ def test_a_copy_is_no_further_evidence(ask: Any, pair: LanguageModelPair, human:
     once, thrice = ask(texts=[human[50][:200]]), ask(texts=[human[50][:200]], human=people * 3)
     assert thrice.metrics["p_value"].value == once.metrics["p_value"].value
     assert thrice.tables["calibration"].frame.equals(once.tables["calibration"].frame)
-    assert "80 human texts that are copies of others were left out of the calibration." in thrice.limits
+    assert "Copies left out of the calibration: 80 of 120 human texts." in thrice.limits
     one = ask(texts=[human[50][:200]], human=[*people, people[3]])
-    assert "1 human text that is a copy of another was left out of the calibration." in one.limits
+    assert "Copies left out of the calibration: 1 of 41 human texts." in one.limits
     detectors = [ImplicitRewardDetector(pair).calibrate(texts, alpha=0.05) for texts in (people, people * 3)]
     p_values = [float(detector.pvalues([human[50][:200]])[0]) for detector in detectors]
     assert p_values[0] == p_values[1] == once.metrics["p_value"].value
@@ -87,9 +87,8 @@ def test_the_row_of_a_machine_text_counts_copies(ask: Any, human: list[str]) -> 
 def test_texts_among_their_own_calibration_are_told(ask: Any, human: list[str]) -> None:
     people = [text[:200] for text in human[:40]]
     told = [limit for limit in ask(texts=[people[0], people[5], human[50]]).limits if "among the human ones" in limit]
-    assert told == ["2 texts asked about stand among the human ones too: they were compared with themselves."]
-    told = [limit for limit in ask(texts=[people[0], human[50]]).limits if "among the human ones" in limit]
-    assert told == ["1 text asked about stands among the human ones too: it was compared with itself."]
+    assert told == ["Texts that stand among the human ones too, and were compared with themselves: 2 of 3."]
+    assert not any("among the human ones" in limit for limit in ask(texts=[human[50]]).limits)
 
 
 def test_what_was_not_read_of_a_long_text_is_told(ask: Any, pair: LanguageModelPair, human: list[str]) -> None:

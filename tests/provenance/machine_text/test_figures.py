@@ -21,7 +21,7 @@ POINTS = pl.DataFrame(
         "score": [-6.0, -7, -8, -9, -10, -11, -7.5, -2.0, 4.0, 5.0],
     }
 )
-POOLS = pl.DataFrame({"low": [60.0], "high": [110.0], "threshold": [-5.0]})
+POOLS = pl.DataFrame({"kind": [""], "low": [60.0], "high": [110.0], "threshold": [-5.0]})
 
 
 def test_a_density_is_that_of_a_gaussian_kernel() -> None:
@@ -57,6 +57,17 @@ def test_one_text_and_thousands(rows: int) -> None:
         Figure.drawn(score_by_length, points, POOLS.clear(), name="score [1]"),
     ):
         assert figure.svg(narrow=True).startswith("<svg")
+
+
+def test_kinds_that_share_lengths_share_no_ground() -> None:
+    """What lies below the threshold of one kind may be flagged in another."""
+    one = Figure.drawn(score_by_length, POINTS, POOLS, name="score [nats]").wide
+    two = POOLS.vstack(POOLS.with_columns(kind=pl.lit("poem"), threshold=pl.lit(-3.0)))
+    several = Figure.drawn(score_by_length, POINTS, two, name="score [nats]").wide
+    kinds = [[layer["mark"]["type"] for layer in drawn["layer"]] for drawn in (one, several)]
+    assert kinds[0].count("rect") == 1
+    assert "rect" not in kinds[1]
+    assert "Black rules: the thresholds of 2 kinds" in " ".join(several["title"]["subtitle"])
 
 
 def test_roc_points_by_hand() -> None:

@@ -81,7 +81,7 @@ def test_too_short_is_undecided_with_its_reason() -> None:
     assert empty.verdict.reason == "there is nothing to score"
     assert np.isnan(empty.metrics["score"].value)
     assert empty.metrics["score"].reason == "there is nothing to score"
-    assert "1 text holds nothing that could be scored." in empty.limits
+    assert "Texts that hold nothing to score: 1 of 1." in empty.limits
 
 
 def test_labels_bring_the_table_with_its_length_row() -> None:

@@ -174,8 +174,10 @@ class Fitted:
         if self.unconverged:
             found.append("A network or regression had not converged when its fitting was stopped.")
         if self.unseen:
-            rest = "answer rests" if self.unseen == 1 else "answers rest"
-            found.append(f"{self.unseen} {rest} on combinations of concepts that no row of the table has.")
+            found.append(
+                f"Answers that rest on combinations of concepts that no row of the table has: {self.unseen} of"
+                f" {self.cases.height}."
+            )
         if question.independent:
             found.append(
                 "Intervals under asserted independence use shares of this table, and have their sampling error."

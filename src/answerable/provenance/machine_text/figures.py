@@ -25,6 +25,8 @@ TICKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 
 GRID = 160  # points of a density
 LONGEST = 16  # characters of a token
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4  # px that a character takes
+ABOVE: dict[str, Any] = {"titleAlign": "left", "titleX": -34}  # a long title begins above the numbers, not left of them
+_RULES = ("", "Black rule: the threshold.", "Black rules: the thresholds, one for each pool of lengths.")
 GROUPS = ("calibration", "asked", "human", "machine")
 GROUP_WORDS = {
     "calibration": "calibration",
@@ -50,7 +52,8 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     top = max(float(curve.max()) for _, curve in curves.values())
     x_scale = alt.Scale(domain=[low, high], nice=False, zero=False)
     x = alt.X("score:Q", title=name, scale=x_scale)
-    y = alt.Y("density:Q", title="Density [1 / unit of the score]", scale=alt.Scale(domain=[0, top * 1.18], nice=False))
+    scale = alt.Scale(domain=[0, top * 1.18], nice=False)
+    y = alt.Y("density:Q", title="Density [1 / unit of the score]", scale=scale, axis=alt.Axis(**ABOVE))
     layers: list[Any] = []
     for group in groups:
         grid, curve = curves[group]
@@ -68,7 +71,7 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
         alt.layer(*layers).properties(height=220),
         width,
         beyond or f"Median scores: {told}",
-        "Lines: densities of scores. " + ("Black rule: the threshold of a pool of lengths." if thresholds else ""),
+        "Lines: densities of scores. " + _RULES[min(len(thresholds), 2)],
         f"Densities of {scores.height} scores. Medians: {told}. {beyond}",
     )
 
@@ -79,7 +82,7 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
     Parameters
     ----------
     texts : group, length (tokens), score, finite
-    pools : low, high (lengths), threshold, finite; empty where nothing was calibrated
+    pools : kind, low, high (lengths), threshold, finite; empty where nothing was calibrated
     width : px of the whole figure
     name : what the score is, with its unit
     """
@@ -90,8 +93,9 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
     y_scale = alt.Scale(domain=[y_low, y_high], nice=False, zero=False)
     ticks = [tick for tick in TICKS if x_low <= tick <= x_high]
     x = alt.X("length:Q", title="Scored tokens, logarithmic", scale=x_scale, axis=alt.Axis(values=ticks, grid=False))
-    y = alt.Y("score:Q", title=name, scale=y_scale)
+    y = alt.Y("score:Q", title=name, scale=y_scale, axis=alt.Axis(**ABOVE))
     layers: list[Any] = []
+    kinds = pools["kind"].n_unique() if pools.height else 0
     if pools.height:
         bands = [
             {
@@ -104,7 +108,8 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
         ]
         band = alt.Chart(alt.InlineData(values=bands))
         area = {"x": alt.X("from:Q", scale=x_scale), "x2": "to:Q", "y": alt.Y("top:Q", scale=y_scale)}
-        layers.append(band.mark_rect(color=colour("zero")).encode(**area, y2="bottom:Q"))
+        if kinds == 1:  # what is below one kind's threshold may be above another's
+            layers.append(band.mark_rect(color=colour("zero")).encode(**area, y2="bottom:Q"))
         layers.append(band.mark_rule(style=style("threshold")).encode(**area))
     for group in GROUPS:
         part = texts.filter(pl.col("group") == group)
@@ -121,8 +126,9 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
         if slope is not None
         else f"Scores of {texts.height} texts of {min(lengths):g} to {max(lengths):g} tokens"
     )
-    kinds = ". ".join(f"{_word(group)}: {GROUP_WORDS[group]}" for group in GROUPS if (texts["group"] == group).any())
-    how = f"{kinds}." + (" Ground: not flagged at this length; black rule: the threshold." if pools.height else "")
+    shades = ". ".join(f"{_word(group)}: {GROUP_WORDS[group]}" for group in GROUPS if (texts["group"] == group).any())
+    rules = {0: "", 1: " Ground: not flagged at this length; black rule: the threshold."}
+    how = f"{shades}." + rules.get(kinds, f" Black rules: the thresholds of {kinds} kinds, each at its lengths.")
     return _finished(
         alt.layer(*layers).properties(height=240),
         width,
@@ -146,7 +152,8 @@ def roc_curves(curves: pl.DataFrame, width: int, *, ours: str, control: str) -> 
     decades = [10.0**k for k in range(math.ceil(math.log10(least) - 1e-9), 1)]
     x_scale = alt.Scale(type="log", domain=[least, 1.0], nice=False)
     x = alt.X("fpr:Q", title="False alarms, logarithmic [1]", scale=x_scale, axis=alt.Axis(values=decades, format="~g"))
-    y = alt.Y("tpr:Q", title="Machine texts found [1]", scale=alt.Scale(domain=[0, 1], nice=False))
+    y_scale = alt.Scale(domain=[0, 1], nice=False)
+    y = alt.Y("tpr:Q", title="Machine texts found [1]", scale=y_scale, axis=alt.Axis(**ABOVE))
     others = [name for name in curves["statistic"].unique(maintain_order=True) if name not in (ours, control)]
     layers: list[Any] = []
     guide = [{"fpr": float(f), "tpr": float(f)} for f in np.geomspace(least, 1.0, 40)]
@@ -203,6 +210,7 @@ def coloured_text(tokens: pl.DataFrame, width: int, *, title: str, name: str) ->
         direction="horizontal",
         titleOrient="left" if width >= 500 else "top",
         format="+.2~g",
+        type="gradient",  # only then has its length a say
         gradientLength=min(320, width - 40),
         titleLimit=0,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +33,7 @@ class Scored(NamedTuple):
     kinds : for each its kind; empty where no column was named
     statistics : for each its statistics
     tokens : for each the scored tokens, as ids or as they read, and their columns
+    keys : for each what tells it from others: its text, and what was recorded of it
     n_left, unknown : for each the tokens that were not read, and the share of those that no tokenizer knows
     spell : from a text's tokens to how they read
     copies : texts that stood there before and were left out
@@ -43,6 +44,7 @@ class Scored(NamedTuple):
     kinds: list[str]
     statistics: list[TextStatistics]
     tokens: list[tuple[list[Any], TokenColumns]]
+    keys: list[Hashable]
     n_left: list[int]
     unknown: list[float]
     spell: Callable[[list[Any]], list[str]]
@@ -56,7 +58,7 @@ def read_models(asked: MachineText, run: Run) -> tuple[Scored, Scored | None]:
     if asked.human is not None:
         human = _within(asked.human, asked, "human")
         _check_human(human.labels)
-        kept = _first_of_each(zip(human.texts, human.kinds or human.texts))
+        kept = _first_of_each(human.texts, human.kinds)
         _check_enough(asked, len(kept))
         corpora.append(_of(human, kept))
         copies.append(len(human.texts) - len(kept))
@@ -89,8 +91,7 @@ def read_records(asked: MachineText, run: Run) -> tuple[Scored, Scored | None]:
         return first, None
     human = _recorded(asked, "human_logprobs", asked.human_logprobs, "human_base_logprobs", asked.human_base_logprobs)
     _check_human(human.labels)
-    recorded = [tuple(column.tobytes() for column in columns.values()) for _, columns in human.tokens]
-    kept = _first_of_each(zip(human.texts, human.kinds or human.texts, recorded))
+    kept = _first_of_each(human.keys, human.kinds)
     _check_enough(asked, len(kept))
     return first, _kept(human, kept)
 
@@ -123,10 +124,10 @@ def texts_needed(alpha: float) -> int:
     return math.ceil(1 / alpha - 1 - 1e-9)
 
 
-def _first_of_each(keys: Iterable[Hashable]) -> list[int]:
+def _first_of_each(keys: Sequence[Hashable], kinds: Sequence[str]) -> list[int]:
     """Numbers of those that did not stand there before: a copy is no further evidence of how people write."""
     first: dict[Hashable, int] = {}
-    for number, key in enumerate(keys):
+    for number, key in enumerate(zip(keys, kinds or keys)):
         first.setdefault(key, number)
     return list(first.values())
 
@@ -163,7 +164,11 @@ def _within(subject: Any, asked: MachineText, field: str) -> Corpus:
 
 
 def _scored(
-    corpus: Corpus, tokens: list[TextTokens], spell: Callable[[list[Any]], list[str]], copies: int = 0
+    corpus: Corpus,
+    tokens: list[TextTokens],
+    spell: Callable[[list[Any]], list[str]],
+    copies: int = 0,
+    keys: Sequence[Hashable] = (),
 ) -> Scored:
     return Scored(
         corpus.texts,
@@ -171,6 +176,7 @@ def _scored(
         corpus.kinds,
         [statistics_of_tokens(text.columns) for text in tokens],
         [(text.ids, text.columns) for text in tokens],
+        list(keys or corpus.texts),
         [text.n_left for text in tokens],
         [text.unknown for text in tokens],
         spell,
@@ -195,7 +201,8 @@ def _recorded(asked: MachineText, field: str, subject: Any, base_field: str, bas
     labels = [read_label(r.record.get(asked.label), f"{field}, record {k}") for k, r in enumerate(records, 1)]
     kinds = [_kind(record, asked.kind, f"{field}, record {k}") for k, record in enumerate(records, 1)]
     made = [TextTokens([], {}, 0, 0.0) if is_blank(text) else found for text, found in zip(whole, tokens)]
-    return _scored(Corpus(whole, labels, kinds if asked.kind is not None else []), made, list)
+    keys = [(text, *(column.tobytes() for column in found.columns.values())) for text, found in zip(whole, made)]
+    return _scored(Corpus(whole, labels, kinds if asked.kind is not None else []), made, list, keys=keys)
 
 
 def _alike(one: RecordedTokens, other: RecordedTokens) -> bool:

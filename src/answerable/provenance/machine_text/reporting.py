@@ -101,7 +101,7 @@ class Reported:
 
     @property
     def drawn_pools(self) -> pl.DataFrame:
-        """Pools with a threshold that can be drawn, of the one kind where there are several."""
+        """Pools with a threshold that can be drawn."""
         return self.pools.filter(pl.col("threshold").is_not_null() & pl.col("threshold").is_finite())
 
     def count(self, word: str) -> int:
@@ -175,10 +175,9 @@ def _calibrated(question: MachineText, human: Scored, statistic: str) -> tuple[C
         raise BadInput(problem, where="human", mend="give longer texts, or a smaller min_tokens")
     notes = []
     if human.copies:
-        were = "text that is a copy of another was" if human.copies == 1 else "texts that are copies of others were"
-        notes.append(f"{human.copies} human {were} left out of the calibration.")
+        notes.append(f"Copies left out of the calibration: {human.copies} of {len(scores) + human.copies} human texts.")
     if (left := int((~usable).sum())) > 0:
-        notes.append(f"{left} of {len(scores)} human texts {_was(left)} too short, or unreadable, to calibrate on.")
+        notes.append(f"Too short, or unreadable, to calibrate on: {left} of {len(scores)} human texts.")
     if statistic.startswith("irm") and float(scores[usable].mean()) > 0:
         notes.append(swapped(float(scores[usable].mean())))
     kinds = np.array(human.kinds)[usable] if human.kinds else None
@@ -214,10 +213,6 @@ def _unfit(question: MachineText, scored: Scored) -> list[str]:
         unfit(row.n_scored, question.min_tokens, unknown)
         for row, unknown in zip(scored.statistics, scored.unknown, strict=True)
     ]
-
-
-def _was(n: int) -> str:
-    return "was" if n == 1 else "were"
 
 
 def _measured(asked: Scored) -> tuple[list[DetectionRow], dict[str, Floats], np.ndarray]:
@@ -364,21 +359,18 @@ def _notes(question: MachineText, asked: Scored, human: Scored | None, decisions
     notes = []
     empty = sum(row.n_scored == 0 for row in asked.statistics)
     if empty:
-        hold = "text holds" if empty == 1 else "texts hold"
-        notes.append(f"{empty} {hold} nothing that could be scored.")
+        notes.append(f"Texts that hold nothing to score: {empty} of {len(decisions.words)}.")
     cut = sum(left > 0 for left in asked.n_left)
     if cut:
         texts = "one long text" if cut == 1 else f"{cut} long texts"
         notes.append(f"Of {texts} only the beginning was read, {_most_read(asked)} tokens at most.")
-    people = set() if human is None else set(human.texts)
-    shared = sum(text in people for text in asked.texts)
+    people = set() if human is None else set(human.keys)
+    shared = sum(key in people for key in asked.keys)
     if shared:
-        stand = (
-            "text asked about stands among the human ones too: it was"
-            if shared == 1
-            else ("texts asked about stand among the human ones too: they were")
+        notes.append(
+            f"Texts that stand among the human ones too, and were compared with themselves: {shared} of"
+            f" {len(decisions.words)}."
         )
-        notes.append(f"{shared} {stand} compared with {'itself' if shared == 1 else 'themselves'}.")
     if question.base is None and question.base_logprobs is None:
         notes.append("Without a base model there is no log-ratio: a single small model is often no detector at all.")
     if question.kind is None and question.human is not None:
@@ -387,9 +379,10 @@ def _notes(question: MachineText, asked: Scored, human: Scored | None, decisions
         )
     flagged = decisions.words.count("flagged")
     if flagged and question.control == "each" and len(decisions.words) >= 20:
-        by_chance = question.alpha * sum(word != "undecided" for word in decisions.words)
+        decided = sum(word != "undecided" for word in decisions.words)
         notes.append(
-            f"Held to alpha one by one: of {flagged} flagged, up to {by_chance:.3g} would be human if all texts were."
+            f"Held to alpha one by one: had people written all {decided} decided texts, about"
+            f" {question.alpha * decided:.3g} would be flagged; {flagged} {'is' if flagged == 1 else 'are'}."
         )
     return notes
 
