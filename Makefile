@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install -qq --no-compile --disable-pip-version-check --no-input
 FROM_INDEX := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 
-.PHONY: help audit test check format docs examples bench-setup soak test-oldest readme setup clean
+.PHONY: help audit test check format docs examples served bench-setup soak test-oldest readme setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -49,6 +49,19 @@ examples: $(BIN)/.installed ## every dossier in examples/
 	@status=0; for dossier in examples/*.toml; do \
 	  echo "== $$dossier"; $(BIN)/answerable dossier "$$dossier" || status=$$?; \
 	done; exit $$status
+
+served: .venv-serve/bin/.locked ## a question to SmolLM2 behind a real server on loopback, and the tests that need one
+	@$(BIN)/python -m pytest -q -m served
+	@.venv-serve/bin/python examples/served/serve.py 8137 $(BIN)/answerable dossier examples/served/model-lineage.toml
+
+# Like .venv-bench, it sees all of .venv and holds only what the server adds.
+.venv-serve/bin/.locked: requirements-serve.lock $(BIN)/.installed
+	@$(BIN)/python -m venv --clear .venv-serve
+	@.venv-serve/bin/python $(PIP_INSTALL) --no-deps -r requirements-serve.lock
+	@seen=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  here=$$(.venv-serve/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  echo "import site; site.addsitedir('$$seen')" > "$$here/product.pth"
+	@touch $@
 
 soak: $(BIN)/.installed ## the long tests: kills, mutations, coverage at full size
 	@$(BIN)/python -m pytest -m soak

@@ -38,7 +38,7 @@ def races(*, quick: bool) -> list[Race]:
     return [
         *of_weights(bandwidth),
         *of_distances(bandwidth),
-        *of_growth(quick=quick),
+        *of_growth(),
         *of_the_whole(digits(0)),
     ]
 
@@ -154,12 +154,12 @@ def of_distances(bandwidth: float) -> list[Race]:
     ]
 
 
-def of_growth(*, quick: bool) -> list[Race]:
+def of_growth() -> list[Race]:
     rng = np.random.default_rng(2)
     weight = -np.sort(-rng.uniform(0.05, 1.0, POINTS))
     scaled = scaled_distances(rng.normal(size=(POINTS, 16)))
     limit = densest_distance(scaled)
-    n = 300 if quick else 600
+    n = 300
     part = scaled_distances(rng.normal(size=(n, 16)))
     listed = weight[:n].tolist(), part.tolist(), densest_distance(part)
 
@@ -174,7 +174,7 @@ def of_growth(*, quick: bool) -> list[Race]:
                 ours=lambda half=half: ours(half),
                 theirs=lambda half=half: np.array([value for _, value in oracle.grown(*listed, half)]),
                 tolerance=1e-9,
-                why="sums of up to 600 weights and edges in another order",
+                why="sums of up to 300 weights and edges in another order",
             )
             for half in (False, True)
         ),

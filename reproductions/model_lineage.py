@@ -33,7 +33,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield "LLMmap, models left out", 0.5925, None, ELSEWHERE
     for how, paper in {"K-means": 0.4074, "DBSCAN": 0.4444, "a Gaussian mixture": 0.6666}.items():
         yield f"error spaces by {how}, models left out", paper, None, ELSEWHERE
-    replicas = [digits(seed) for seed in range(1 if quick else 5)]
+    replicas = [digits(seed) for seed in range(1 if quick else 3)]
     fitted = [fit(made) for made in replicas]
     yield from named(replicas, fitted)
     yield from without_graph(replicas[0])
@@ -167,7 +167,7 @@ def dropped(made: Replica, *, quick: bool) -> Iterator[Row]:
 def by_lot(*, quick: bool) -> Iterator[Row]:
     """Models of no family at all: how many are named by chance, and how their p-values lie."""
     rng = np.random.default_rng(0)
-    times = 20 if quick else 200
+    times = 20 if quick else 120
     right = accused = 0
     p_values = []
     for _ in range(times):
@@ -189,7 +189,7 @@ def signals(*, quick: bool) -> Iterator[Row]:
     """A replica from a logistic model of items, where the family's taste is weak or strong."""
     for taste in (0.4, 0.7, 2.2):
         right, models = np.zeros(3, int), 0
-        for seed in range(1 if quick else 3):
+        for seed in range(1 if quick else 2):
             made = simulated(4000, seed, taste=taste)
             tracer = fit(made, n_points=1000, start=600, end=300)
             table = tracer.cross_validate()

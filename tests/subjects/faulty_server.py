@@ -33,7 +33,7 @@ class Faults:
 
 
 @contextmanager
-def serving(faults: Faults, reply=lambda text: text.upper(), status: int = 200):
+def serving(faults: Faults, reply=lambda text: text.upper(), status: int = 200, refusal=None):
     """The server's address; ``reply`` makes the reply out of the last message."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def serving(faults: Faults, reply=lambda text: text.upper(), status: int = 200):
                 self.send(429, {"error": {"message": "slow down"}}, {"retry-after": "0"})
                 return
             if status != 200:
-                self.send(status, {"error": {"message": "no such model"}})
+                self.send(status, refusal or {"error": {"message": "no such model"}})
                 return
             if kind == "malformed":
                 self.send(200, {"choices": []} if faults.chance.random() < 0.5 else "<html>busy</html>")

@@ -44,6 +44,12 @@ def test_what_is_refused_for_good_is_given_up_with_its_reason():
     assert "no such model" in given_up["q0"]
 
 
+def test_the_reason_is_the_server_s_own_in_whatever_form_it_gives_it():
+    with serving(Faults(), status=422, refusal={"detail": "the model's name is another"}) as url:
+        given_up = Endpoint(url, "m").replies(messages(1), lambda name, reply: None)
+    assert "the model's name is another" in given_up["q0"]
+
+
 def test_a_server_that_never_answers_rightly_is_given_up_after_its_tries():
     faults = Faults(malformed=1.0)
     with serving(faults) as url:

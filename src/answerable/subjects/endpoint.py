@@ -162,7 +162,12 @@ def _asked_to_wait(failure: Any) -> float | None:
 
 
 def _said(failure: Exception) -> str:
-    return redacted(" ".join(str(failure).split()))[:200] or type(failure).__name__
+    """The failure in a line; with what the server wrote, where the client leaves that out."""
+    words = str(failure)
+    response = getattr(failure, "response", None)
+    if response is not None and words.startswith("Error code") and " - " not in words:
+        words = f"{words} - {response.text}"
+    return redacted(" ".join(words.split()))[:200] or type(failure).__name__
 
 
 def digest(value: object) -> None:
