@@ -155,7 +155,7 @@ def zero_sum(quick: bool, bandwidth: float) -> Iterator[Race]:
     yield Race(
         work=f"uniform {n} x {n}, value to 1e-10", peer="nashpy", package="nashpy", ours=ours(U),
         theirs=lambda: by_nashpy(U), tolerance=1e-7, why="solves one programme for each player",
-        floor_s=work / GFLOPS, target_ratio=None if quick else 25, pairs=2,
+        floor_s=work / GFLOPS, target_ratio=None if quick else 25, pairs=1,
     )  # fmt: skip
     tall = np.random.default_rng(1).random((9075, 11))
     yield Race(
