@@ -1,6 +1,7 @@
 """ErrorTracer on replicas of known lineage: who is named, who is not, and what must not change it."""
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 
@@ -109,6 +110,15 @@ def test_the_evidence_is_what_the_suspect_got_wrong(fitted, replica):
     own, others = replica.errors[:8][:, table["item"].to_numpy()], replica.errors[8:][:, table["item"].to_numpy()]
     np.testing.assert_allclose(table["family"], own.mean(axis=0))
     np.testing.assert_allclose(table["others"], others.mean(axis=0))
+
+
+def test_a_family_whose_space_the_suspect_hardly_answered_has_no_curve(fitted, replica):
+    errors = replica.errors[0].copy()
+    errors[fitted.reference_.spaces[1].items] = np.nan
+    curves = fitted.contraction(errors)
+    assert set(curves["family"]) == {"a", "c"}
+    assert curves.schema["family"] == pl.String
+    assert fitted.findings(errors[None])[0].word != "b"
 
 
 def test_repairing_hides_and_forging_frames(fitted, replica):

@@ -284,7 +284,8 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
         frames = []
         for number, name in enumerate(self.classes_):
             sizes, gains = curve_of(self.reference_, number, errors, own)
-            frames.append(pl.DataFrame({"family": [str(name)] * len(sizes), "size": sizes, "gain": gains}))
+            curve = pl.DataFrame({"size": sizes, "gain": gains})  # empty where a space holds too few of its answers
+            frames.append(curve.select(pl.lit(str(name)).alias("family"), "size", "gain"))
         return pl.concat(frames)
 
     # Parts
