@@ -16,7 +16,7 @@ PUBLIC = {
     },
     "answerable.mechanisms.path_patching": {
         "ComparedTraining", "Direction", "Effects", "KnockOut", "Mask", "Node", "Pair", "Pairs", "Patch", "PathPatching",
-        "Receiver", "Trace", "Training", "compared_training", "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
+        "Place", "Receiver", "Trace", "Training", "compared_training", "effects_at", "intervened", "knock_out", "patched", "patched_sets", "patched_through", "random_directions",
         "random_nodes", "steering_direction", "targeted_mask", "trace", "train",
     },
     "answerable.subjects.language_model": {

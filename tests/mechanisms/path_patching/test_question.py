@@ -157,6 +157,15 @@ def test_translation_counts_what_it_leaves_out() -> None:
     assert "fromage" in pairs.pairs[0].positive and "fromage" not in pairs.pairs[0].negative
 
 
+def test_a_twin_s_examples_reply_in_the_source_language() -> None:
+    """Replies in the target language ask for a translation without saying so, and the model goes on giving it."""
+    twin = Pairs.translation(source="German", target="English", shots=2).pairs[0].negative
+    assert twin.startswith("German: Käse - Nothing: Wolke\nGerman: Wasser - Nothing: sieben\n")
+    words = [("mbwa", "dog"), ("paka", "cat"), ("nyumba", "house"), ("maji", "water")]
+    swahili = Pairs.translation(words, source="Swahili", target="English", shots=2).pairs[0].negative
+    assert swahili.startswith("Swahili: mbwa - Nothing: 12\nSwahili: paka - Nothing: 7\n")
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -390,7 +390,7 @@ def _translated(
 
     before = "".join(shown(frame.positive, example, reply) for example, reply in examples)
     twin_before = "".join(
-        shown(frame.negative, example, reply) for (example, _), reply in zip(examples, lists.UNRELATED)
+        shown(frame.negative, example, reply) for (example, _), reply in zip(examples, lists.unrelated(source, target))
     )
     asked, spans = _filled(frame.positive, {"src": source, "tgt": target, "w": word})
     twin, _ = _filled(frame.negative, {"src": source, "tgt": target, "w": word})

@@ -15,7 +15,18 @@ SHOTS = (
     ("child", "enfant", "Kind", "niño", "bambino"),
     ("paper", "papier", "Papier", "papel", "carta"),
 )
-UNRELATED = ("cloud", "seven", "quick", "under", "piano", "Tuesday", "loud", "twelve")
+# What a twin's examples reply: words of the source language, since words of the target would ask for a translation.
+UNRELATED = (
+    ("cloud", "nuage", "Wolke", "nube", "nuvola"),
+    ("seven", "sept", "sieben", "siete", "sette"),
+    ("quick", "vite", "schnell", "rápido", "rapido"),
+    ("under", "sous", "unter", "debajo", "sotto"),
+    ("piano", "piano", "Klavier", "piano", "pianoforte"),
+    ("Tuesday", "mardi", "Dienstag", "martes", "martedì"),
+    ("loud", "fort", "laut", "fuerte", "forte"),
+    ("twelve", "douze", "zwölf", "doce", "dodici"),
+)
+NUMBERS = ("12", "7", "305", "48", "9", "61", "20", "33")  # for a source language that is not built in
 
 WORDS = (
     ("dog", "chien", "Hund", "perro", "cane"),
@@ -76,3 +87,10 @@ NAMES = ("Mary", "John", "Tom", "Sarah", "Anna", "Paul", "James", "Emma")
 def language(name: str) -> int | None:
     """Column of a language; None for one that is not among the built-in words."""
     return LANGUAGES.index(name) if name in LANGUAGES else None
+
+
+def unrelated(source: str, target: str) -> tuple[str, ...]:
+    """Replies that have nothing to do with the examples' words, and are not in the target language."""
+    if (column := language(source)) is not None:
+        return tuple(row[column] for row in UNRELATED)
+    return NUMBERS if target == "English" else tuple(row[0] for row in UNRELATED)

@@ -8,8 +8,8 @@ no padding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,36 @@ def run_last(lm: LanguageModel, prefix: Prefix, stream: Any, *, first: int = 0) 
     return stream
 
 
+@contextmanager
+def calls_of_layers(lm: LanguageModel, n: int) -> Iterator[dict[int, tuple[tuple[Any, ...], dict[str, Any]]]]:
+    """Notes, while it is open, what each layer is called with besides the stream, good for any number of rows.
+
+    Parameters
+    ----------
+    n : rows of the batch, all of one length
+
+    Yields
+    ------
+    by layer the positional and named arguments, filled by a forward pass
+    """
+    calls: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+
+    def note(layer: int) -> Any:
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            calls[layer] = (
+                tuple(_of_one_row(one, n) for one in args[1:]),
+                {name: _of_one_row(one, n) for name, one in kwargs.items() if name != "hidden_states"},
+            )
+
+        return hook
+
+    with ExitStack() as hooks:
+        for layer in range(parts.layer_count(lm)):
+            module = parts.layer_at(lm, layer)
+            hooks.callback(module.register_forward_pre_hook(note(layer), with_kwargs=True).remove)
+        yield calls
+
+
 _CACHE = object()  # stands where a call hands on the cache of keys and values
 
 
@@ -217,18 +247,8 @@ def _record(lm: LanguageModel, ids: Any, rows: tuple[int, ...]) -> tuple[dict[st
     seen = [(layer.keys, layer.values) if length > 1 else (None, None) for layer in cache.layers[:count]]
     keys = [pair[0] for pair in seen] or [None] * count
     values = [pair[1] for pair in seen] or [None] * count
-    calls: dict[int, Any] = {}
     patterns: dict[int, Any] = {}
     last_values: dict[int, Any] = {}
-
-    def note_call(layer: int) -> Any:
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            calls[layer] = (
-                tuple(_of_one_row(one, n) for one in args[1:]),
-                {name: _of_one_row(one, n) for name, one in kwargs.items() if name != "hidden_states"},
-            )
-
-        return hook
 
     def note_pattern(layer: int) -> Any:
         def hook(module: Any, args: Any, output: Any) -> None:
@@ -239,9 +259,8 @@ def _record(lm: LanguageModel, ids: Any, rows: tuple[int, ...]) -> tuple[dict[st
         return hook
 
     with ExitStack() as hooks:
+        calls = hooks.enter_context(calls_of_layers(lm, n))
         for layer in range(count):
-            module = parts.layer_at(lm, layer)
-            hooks.callback(module.register_forward_pre_hook(note_call(layer), with_kwargs=True).remove)
             attention = parts.part(lm, "attention", layer)
             hooks.callback(attention.register_forward_hook(note_pattern(layer)).remove)
         sites = [f"{site}.{layer}" for site in SITES for layer in range(count)] + [f"stream.{count}"]
@@ -292,4 +311,4 @@ def _of_one_row(value: Any, n: int) -> Any:
     return value
 
 
-__all__ = ["LastToken", "Prefix", "pieces", "record_last", "run_last", "run_layer"]
+__all__ = ["LastToken", "Prefix", "calls_of_layers", "pieces", "record_last", "run_last", "run_layer"]
