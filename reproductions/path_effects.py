@@ -26,9 +26,9 @@ Row = tuple[str, float | None, float | None, str]
 COVERAGE: tuple[tuple[Replica, Learner, int, int], ...] = (
     ("randomised", "cells", 500, 1000),
     ("randomised", "cells", 2000, 1000),
-    ("randomised", "trees", 2000, 1000),
-    ("binary", "trees", 2000, 300),
-    ("binary", "trees", 8000, 100),
+    ("randomised", "trees", 2000, 300),
+    ("binary", "trees", 2000, 200),
+    ("binary", "trees", 8000, 60),
 )
 PATHS = ("total", "direct", "through W", "through V")
 ADMISSIONS = Path(__file__).parent.parent / "examples" / "berkeley-admissions.csv"
@@ -41,8 +41,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from hidden_cause()
     for name, learner, n, times in COVERAGE:
         yield from coverage(name, learner, n, times // 10 if quick else times)
-    yield from spread(4000, 6 if quick else 40)
-    yield from table_4(8000 if quick else 32_000, 2 if quick else 20)
+    yield from spread(4000, 6 if quick else 20)
+    yield from table_4(8000 if quick else 32_000, 2 if quick else 10)
 
 
 def exact_model() -> Iterator[Row]:

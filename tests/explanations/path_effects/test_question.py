@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from answerable.answer import Answer
 from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError
+from answerable.explanations.path_effects import BoostedTrees, PathSpecificEffects
 from answerable.explanations.path_effects.question import PathEffects
 from answerable.explanations.path_effects.replicas import make_study
 from tests.oracles import path_effects as oracle
@@ -145,6 +147,20 @@ BROKEN: dict[str, tuple[pl.Expr, dict[str, Any], str]] = {
         "learner linear: values are missing in w; choose the learner trees, which takes missing values",
     ),
     "infinite": (pl.Series("w", [float("inf"), 1.5, 0.5, 1.0] * 50).alias("w"), {}, "column w, row 1: the value is infinite"),
+    "too large": (pl.col("w") * 1e300, {}, "column w, row"),
+    "too small": (pl.col("y") * 1e-300, {}, "or nearly so; choose another outcome or unit"),
+    "too many words": (
+        pl.int_range(pl.len()).cast(pl.String).alias("w"), {"learner": "trees"},
+        "column w: it has 200 different words; join them to at most 50 kinds",
+    ),
+    "one group": (pl.lit(1).alias("g"), {"groups": "g"}, "column g: all rows are of one group; leave groups out"),
+    "few groups": ((pl.int_range(pl.len()) % 3).alias("g"), {"groups": "g", "folds": 5}, "there are 3 groups for 5 folds"),
+    "no whole counts": (pl.lit(1.5).alias("n"), {"counts": "n"}, "column n, row 1: '1.5' is no count; give whole numbers"),
+    "too many counts": (pl.lit(10**9).alias("n"), {"counts": "n"}, "column n: the counts add up to 200000000000"),
+    "lists": (pl.concat_list("w", "v").alias("w"), {}, "column w: a column of List(Int64) is no number"),
+    "cells of one": (
+        pl.Series("w", np.random.default_rng(0).normal(size=200)), {}, "choose the learner trees or linear, or columns of",
+    ),
     "dates": (pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 7, 18)).alias("w"), {}, "a column of Date is no number"),
 }  # fmt: skip
 
@@ -155,6 +171,75 @@ def test_bad_tables_are_one_line(case: str) -> None:
     with pytest.raises(AnswerableError) as raised:
         asked(study(200).with_columns(column), **fields)
     assert said in str(raised.value)
+
+
+HOSTILE = '<script>alert(1)</script>\n"\\x1b[31m😀'
+
+
+def test_hostile_names_and_values_stay_text() -> None:
+    table = study().rename({"w": HOSTILE, "y": "=cmd|'/C calc'!A0"})
+    table = table.with_columns(x=pl.when(pl.col("x") == 1).then(pl.lit(HOSTILE)).otherwise(pl.lit("b" * 5000)))
+    answer = asked(
+        table, mediators=[HOSTILE, "v"], outcome="=cmd|'/C calc'!A0", reference="b" * 5000, comparison=HOSTILE,
+    )  # fmt: skip
+    assert "\n" not in answer.summary
+    assert len(answer.summary) < 400
+    assert all("<script" not in figure.svg() for figure in answer.figures.values())
+    assert set(json.loads(answer.files()["answer.json"])["metrics"]) == set(answer.metrics)
+
+
+SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "no blocks": ({"mediators": 5}, "mediators: these are no named blocks"),
+    "no names": ({"mediators": ["w"]}, "mediators: these are no named blocks"),
+    "learner": ({"learner": "forest"}, "learner: there is no learner 'forest'"),
+    "clip": ({"clip": "a"}, "clip: it is 'a'; give a number above 0, at most 0.1"),
+    "folds": ({"n_folds": 2.5}, "n_folds is 2.5"),
+    "level": ({"level": 2}, "level is 2"),
+    "seed": ({"random_state": "a"}, "random_state is 'a'"),
+    "trees": ({"trees": 5}, "trees: it is a int; give BoostedTrees(...)"),
+    "depth": ({"trees": BoostedTrees(depth=9)}, "trees, depth: it is 9; give a number from 1 to 6"),
+    "half a depth": ({"trees": BoostedTrees(depth=2.5)}, "trees, depth is 2.5"),  # type: ignore[arg-type]
+    "penalty": ({"l2": -1, "learner": "linear"}, "l2: it is -1; give a number from 0 to 1e+09"),
+    "one learner": ({"propensity": LogisticRegression()}, "propensity, outcome: one learner of two is given"),
+    "no learner": ({"propensity": 3, "outcome": 4}, "propensity: a int is no learner; give a scikit-learn one"),
+    "wrong kind": (
+        {"propensity": LogisticRegression(), "outcome": LogisticRegression()}, "outcome: LogisticRegression is of the wrong",
+    ),
+    "normalise": ({"self_normalize": "yes"}, "self_normalize: it is 'yes'; give True, False or 'fold'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_that_nothing_could_work_with_are_one_line(case: str) -> None:
+    fields, said = SETTINGS[case]
+    with pytest.raises(AnswerableError) as raised:
+        PathSpecificEffects(**{"mediators": {"W": ["w"]}, **fields}).fit(study(200), treatment="x", outcome="y")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_learners_of_scikit_learn_and_other_queries() -> None:
+    own = PathSpecificEffects({"W": "w", "V": "v"}, propensity=LogisticRegression(), outcome=LinearRegression())
+    found = own.fit(study(2000), treatment="x", outcome="y")
+    linear = PathSpecificEffects({"W": "w", "V": "v"}, learner="linear").fit(study(2000), treatment="x", outcome="y")
+    for name in ("total", "through W", "through V"):
+        assert found[name].interval.value == pytest.approx(linear[name].interval.value, abs=0.01)
+    assert found.theta(W=1, V=1, Y=1).interval.value == pytest.approx(0.7, abs=0.06)
+    assert found.theta(W=0, V=1, Y=0).interval.value == pytest.approx(0.45, abs=0.2)
+    assert found.ignoring("W")["total"].interval.value == pytest.approx(found["total"].interval.value, abs=0.01)
+    with pytest.raises(AnswerableError, match="theta: levels are"):
+        found.theta(W=1)
+    with pytest.raises(AnswerableError, match="there is no effect 'through Q'"):
+        found["through Q"]
+
+
+def test_more_workers_and_splits_change_no_number_but_the_interval() -> None:
+    one = PathSpecificEffects({"W": "w", "V": "v"}, workers=1).fit(study(), treatment="x", outcome="y").summary()
+    two = PathSpecificEffects({"W": "w", "V": "v"}, workers=2).fit(study(), treatment="x", outcome="y").summary()
+    assert one.equals(two)
+    split = PathSpecificEffects({"W": "w", "V": "v"}, splits=3).fit(study(), treatment="x", outcome="y")
+    assert "median of 3 splits" in split["total"].interval.method
+    assert split["direct"].interval.value == pytest.approx(one["estimate"][1], abs=0.03)
 
 
 def test_missing_rows_may_be_left_out_and_are_counted() -> None:

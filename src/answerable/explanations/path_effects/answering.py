@@ -91,7 +91,8 @@ class Asked:
     @property
     def unit(self) -> str:
         """Unit of the effects."""
-        return "points" if self.fitted.is_binary else self.question.unit or f"units of {_shown(self.question.outcome)}"
+        given = _shown(self.question.unit or "")
+        return "points" if self.fitted.is_binary else given or f"units of {_shown(self.question.outcome)}"
 
     @property
     def paths(self) -> list[Effect]:

@@ -192,23 +192,27 @@ class PathSpecificEffects:
         level_of(self.level)
         if self._folds_wanted() == 1 and self.nested == "split":
             raise BadInput("without cross-fitting there are no parts", where="nested", mend="take reuse, or 2 folds")
-        settings = self.trees
-        for name, low, high in (
-            ("trees", 1, 5000),
-            ("depth", 1, 6),
-            ("learning_rate", 1e-4, 1),
-            ("l2", 0, 1e9),
-            ("least_leaf", 1, 1e9),
+        if not isinstance(self.trees, BoostedTrees):
+            raise BadInput(f"it is a {type(self.trees).__name__}", where="trees", mend="give BoostedTrees(...)")
+        count_of(self.trees.trees, "trees, trees", least=1)
+        count_of(self.trees.depth, "trees, depth", least=1)
+        for value, name, low, high in (
+            (self.trees.trees, "trees, trees", 1, 5000),
+            (self.trees.depth, "trees, depth", 1, 6),
+            (self.trees.learning_rate, "trees, learning_rate", 1e-4, 1),
+            (self.trees.l2, "trees, l2", 0, 1e9),
+            (self.trees.least_leaf, "trees, least_leaf", 1, 1e9),
+            (self.l2, "l2", 0, 1e9),
         ):
-            if not low <= getattr(settings, name) <= high:
-                mend = f"give a number from {low:g} to {high:g}"
-                raise BadInput(f"it is {getattr(settings, name)!r}", where=f"trees, {name}", mend=mend)
+            if not isinstance(value, (int, float)) or not low <= value <= high:
+                raise BadInput(f"it is {value!r}", where=name, mend=f"give a number from {low:g} to {high:g}")
         self._blocks()
 
     def _blocks(self) -> dict[str, list[str]]:
         """Columns of each mediator block, by its name."""
         try:
-            pairs = [(name, list(columns)) for name, columns in dict(self.mediators).items()]
+            given = dict(self.mediators).items()
+            pairs = [(name, [columns] if isinstance(columns, str) else list(columns)) for name, columns in given]
             if all(isinstance(word, str) for name, columns in pairs for word in (name, *columns)):
                 return dict(pairs)
         except (TypeError, ValueError):
@@ -224,9 +228,9 @@ class PathSpecificEffects:
         if arms.min() < LEAST_PER_FOLD * wanted:
             label = (arrays.reference, arrays.comparison)[int(arms.argmin())]
             raise BadInput(
-                f"there are {arms.min()} rows of {label!r} for {wanted} folds",
+                f"there are {arms.min()} rows of {label!r} for {wanted} fold{'s' if wanted > 1 else ''}",
                 where="treatment",
-                mend=f"give at least {LEAST_PER_FOLD * wanted}, or take fewer folds",
+                mend=f"give at least {LEAST_PER_FOLD * wanted}{', or take fewer folds' if wanted > 1 else ''}",
             )
         if wanted == 1:
             return [None]

@@ -15,6 +15,7 @@ from answerable.statistics import Floats, Ints
 OTHER, MISSING = -1, -2  # of the treatment: a value that is neither of the two, and none
 MOST_KINDS = 50  # words of one column, each of which becomes a column of its own
 MOST_PERSONS = 50_000_000
+LARGEST, SMALLEST = 1e100, 1e-100  # of numbers, and of the outcome's spread, whose squares can still be told
 # What the identifier of a person is called in tables of stays, admissions and visits.
 PERSON_COLUMNS = ("subject_id", "patient_id", "person_id", "uniquepid", "patientid", "personid")
 
@@ -121,10 +122,9 @@ def arrays_of(
                 where=f"{where}, column {roles.treatment}",
                 mend="set reference and comparison to two of its values",
             )
-    if outcome.min() == outcome.max():
-        raise BadInput(
-            f"every value is {outcome[0]:g}", where=f"{where}, column {roles.outcome}", mend="choose another outcome"
-        )
+    if np.ptp(outcome) < SMALLEST:
+        found = f"every value is {outcome[0]:g}" + (" or nearly so" if np.ptp(outcome) else "")
+        raise BadInput(found, where=f"{where}, column {roles.outcome}", mend="choose another outcome or unit")
     blocks = [list(roles.covariates), *(list(block) for block in roles.mediators.values())]
     parts = [[_encoded(frame[name], treated, coded, where) for name in block] for block in blocks]
     flat = [part for block in parts for part in block]
@@ -231,8 +231,7 @@ def _outcome(column: pl.Series, roles: Roles, where: str) -> Floats:
             mend="set positive to the one that counts as 1",
         )
     numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
-    if np.isinf(numbers).any():
-        raise BadInput("the value is infinite", where=f"{place}, row {int(np.argmax(np.isinf(numbers))) + 1}")
+    _check_size(numbers, place)
     return numbers
 
 
@@ -244,9 +243,7 @@ def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple
         raise BadInput(f"every value is {shown}", where=place, mend="leave the column out")
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
-        if np.isinf(numbers).any():
-            row = int(np.argmax(np.isinf(numbers))) + 1
-            raise BadInput("the value is infinite", where=f"{place}, row {row}", mend="mend it or leave it empty")
+        _check_size(numbers, place)
         _check_overlap(np.nan_to_num(numbers, nan=np.inf), treated, place)
         return numbers[:, None], [column.name]
     if column.dtype.is_temporal() or column.dtype.is_nested():
@@ -255,21 +252,29 @@ def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple
     words = _as_words(column).fill_null("")
     kinds = [*kinds, ""] if column.null_count() else kinds
     codes = {kind: code for code, kind in enumerate(kinds)}
+    if len(kinds) > MOST_KINDS and not coded:
+        mend = f"join them to at most {MOST_KINDS} kinds"
+        raise BadInput(f"it has {len(kinds)} different words", where=place, mend=mend)
     numbers = np.array([codes[word] for word in words.to_list()], dtype=np.float64)
     by_arm = [set(numbers[treated == arm].tolist()) for arm in (0, 1)]
     if not by_arm[0] & by_arm[1]:
         raise _given_away(place)
     if coded:
         return numbers[:, None], [column.name]
-    if len(kinds) > MOST_KINDS:
-        raise BadInput(
-            f"it has {len(kinds)} different words", where=place, mend=f"join them to at most {MOST_KINDS} kinds"
-        )
     first = 1 if len(kinds) == 2 else 0
     return (
         np.column_stack([numbers == code for code in range(first, len(kinds))]).astype(np.float64),
         [f"{column.name} = {kind or '(missing)'}" for kind in kinds[first:]],
     )
+
+
+def _check_size(numbers: Floats, place: str) -> None:
+    """Refuse what is infinite, or too large to be squared."""
+    bad = np.abs(numbers) > LARGEST
+    if bad.any():
+        row = int(np.argmax(bad))
+        found = "the value is infinite" if np.isinf(numbers[row]) else f"the value is {numbers[row]:g}"
+        raise BadInput(found, where=f"{place}, row {row + 1}", mend="mend it or leave it empty")
 
 
 def _check_overlap(numbers: Floats, treated: Ints, place: str) -> None:
@@ -293,7 +298,10 @@ def _labels(column: pl.Series, where: str) -> np.ndarray:
     if column.null_count():
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise BadInput("there is no value", where=f"{where}, column {column.name}, row {row}", mend="fill it in")
-    return np.unique(_as_words(column).to_numpy().astype(str), return_inverse=True)[1]
+    numbers = np.unique(_as_words(column).to_numpy().astype(str), return_inverse=True)[1]
+    if numbers.max() == 0:
+        raise BadInput("all rows are of one group", where=f"{where}, column {column.name}", mend="leave groups out")
+    return numbers
 
 
 def _notes(frame: pl.DataFrame, roles: Roles) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def waterfall(
     rows = {row["effect"]: row for row in effects.iter_rows(named=True)}
     total = rows.pop("total")
     steps, at = [], 0.0
-    longest = LONGEST_LABEL if width >= 500 else 14
+    longest = LONGEST_LABEL if width >= 500 else 19
     for name, row in rows.items():
         steps.append(_step(_cut(name, longest), at, row))
         at += row["estimate"]
@@ -49,7 +49,7 @@ def waterfall(
     scale = alt.Scale(domain=[min(ends) - margin, max(ends) + margin], nice=False, zero=False)
     x = alt.X("from:Q", title=f"{shown(outcome, 24)}, added up [{unit}]", scale=scale, axis=alt.Axis(tickCount=5))
     y = alt.Y("label:N", title="Path", sort=None, scale=alt.Scale(domain=labels, padding=0.3),
-              axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 110))  # fmt: skip
+              axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 130))  # fmt: skip
     layers: list[Any] = []
     looks = ("ours-soft", "interval", "estimate")
     if void:
@@ -90,13 +90,17 @@ def _number(value: float, spread: float) -> str:
 def _finding(rows: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any], unit: str, void: bool) -> str:
     if void:
         return "The groups overlap too little to tell one path from another"
-    name, row = max(rows.items(), key=lambda item: abs(item[1]["estimate"]))
-    spread = row["high"] - row["low"]
-    path = "is direct" if name == "direct" else f"runs {shown(name, LONGEST_LABEL + 8)}"
-    clear = row["low"] > 0 or row["high"] < 0
+    clear = {name: row for name, row in rows.items() if row["low"] > 0 or row["high"] < 0}
+    said = f"{_number(total['estimate'], total['high'] - total['low'])} {unit}"
     if not clear:
-        return f"No path is clear of zero by itself; the total is {_number(total['estimate'], spread)} {unit}"
-    return f"Of {_number(total['estimate'], spread)} {unit} in all, {_number(row['estimate'], spread)} {path}"
+        return f"No path is clear of zero by itself; the total is {said}"
+    largest = sorted(clear.items(), key=lambda item: -abs(item[1]["estimate"]))[:2]
+    parts = [
+        f"{_number(row['estimate'], row['high'] - row['low'])} "
+        + ("directly" if name == "direct" else shown(name, LONGEST_LABEL + 8))
+        for name, row in largest
+    ]
+    return f"Of {said} in all, {' and '.join(parts)}"
 
 
 def overlap_chart(bins: pl.DataFrame, width: int, *, arms: Sequence[str], effective: float) -> alt.LayerChart:
