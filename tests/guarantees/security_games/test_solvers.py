@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from answerable.errors import BadInput
+from answerable.guarantees.security_games import stackelberg
 from answerable.guarantees.security_games.api import street_game
 from answerable.guarantees.security_games.bimatrix import (
     least_exploitable_pure,
@@ -200,6 +201,31 @@ def test_commitments_against_all_vertices(seed: int) -> None:
         assert found.low - 1e-9 <= whole.high and found.gap <= 1e-7 and whole.gap <= 1e-7
         assert found.solved <= whole.solved == n
         assert found.against_ties <= found.low + 1e-9
+
+
+def test_taking_rows_in_as_they_pay_gives_the_same_commitment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uniform games, whole numbers with many ties, columns that are never a best response, and a column of a few rows."""
+    rng = np.random.default_rng(seed)
+    games = [(rng.random((60, 7)), rng.random((60, 7))) for _ in range(6)]
+    games += [(rng.integers(0, 4, (80, 5)) * 1.0, rng.integers(0, 4, (80, 5)) * 1.0) for _ in range(6)]
+    L, F = rng.random((90, 6)), rng.random((90, 6))
+    L[:, 2] += 5  # tempting, and never a best response
+    F[:, 2] = 0.25 * F[:, 0] + 0.75 * F[:, 1] - 0.01
+    L[:, 4] += 4  # tempting, and a best response to one row alone
+    F[:, 4] = F.min(axis=1) - 0.1
+    F[77, 4] = 2
+    games.append((L, F))
+    for L, F in games:
+        whole = commit(L, F)
+        for prune in (True, False):
+            with monkeypatch.context() as patch:
+                patch.setattr(stackelberg, "ALL_AT_ONCE", 0)
+                patch.setattr(stackelberg, "FIRST_ROWS", 1)
+                patch.setattr(stackelberg, "ROWS_A_ROUND", 2)
+                found = commit(L, F, prune=prune)
+            assert found.value == pytest.approx(whole.value, abs=1e-8)
+            assert found.gap < 1e-8
+            assert whole.gap < 1e-8
 
 
 def test_a_commitment_is_worth_at_least_the_zero_sum_value(seed: int) -> None:

@@ -3,7 +3,8 @@
 One linear programme per attacker column t: the best commitment among those to which t is a best response (Conitzer
 and Sandholm 2006). All are one model here: with a free variable w for the attacker's payoff, the rows ``p'F[:, k] - w
 <= 0`` stay, row t becomes an equality and the objective ``p'L[:, t]``, and the solver goes on from the basis before.
-Columns are visited by ``max_i L[i, t]``, falling, until that bound is no better than what is already there.
+Of many rows of the game it has few: the multipliers price the others, and those worth more are taken in (column
+generation). Columns are visited by ``max_i L[i, t]``, falling, until that bound is no better than what is there.
 
 The certificate does not trust the solver. For multipliers mu >= 0 the best commitment for t is at most ``max_i (L[i,
 t] + sum_k mu_k (F[i, t] - F[i, k]))``; that t can be no best response is shown by a zero-sum game.
@@ -22,6 +23,7 @@ from answerable.errors import BadInput
 
 from .minimax import Floats, checked, minimax, pinned, simplex_of
 
+ALL_AT_ONCE, FIRST_ROWS, ROWS_A_ROUND = 2000, 8, 60  # rows of the game in a model: all of few, else some, then more
 NEAR = 1e-9  # of the range of the attacker's payoffs: below it a column counts as a best response
 
 
@@ -86,20 +88,18 @@ def commit(
 
 
 def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
-    model = _Model(F)
+    model = _Model(L, F)
     most = L.max(axis=0)
-    hopeless = _never_best(F)
     best, row, response, high, solved = -np.inf, np.zeros(len(L)), -1, -np.inf, 0
     for t in np.argsort(-most, kind="stable"):
-        if prune and hopeless[t]:
-            continue
         if prune and most[t] <= best:
             high = max(high, float(most[t]))
             break
+        if prune and _never_best(F, t):
+            continue
         solved += 1
-        found, multipliers = model.best(L[:, t], int(t))
-        if certify:
-            high = max(high, _upper_bound(L, F, int(t), multipliers, feasible=found is not None))
+        found, bound = _best_for(model, L, F, int(t), certify)
+        high = max(high, bound)
         if found is None:
             continue
         value = float(found @ L[:, t])
@@ -114,32 +114,62 @@ def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
     )  # fmt: skip
 
 
-def _never_best(F: Floats) -> npt.NDArray[np.bool_]:
-    """Columns that another one exceeds in every row: the attacker never plays them, whatever is committed to."""
-    return np.array([bool(((F - F[:, [t]]).min(axis=0) > 0).any()) for t in range(F.shape[1])])
+def _never_best(F: Floats, t: int) -> bool:
+    """Whether another column exceeds t in every row: then the attacker never plays it, whatever is committed to."""
+    return bool(((F - F[:, [t]]).min(axis=0) > 0).any())
+
+
+def _best_for(model: _Model, L: Floats, F: Floats, t: int, certify: bool) -> tuple[Floats | None, float]:
+    """The best commitment to which t is a best response, None where there is none, and what none exceeds.
+
+    The multipliers price every row, also those that the model does not have yet: where one is worth more than the
+    commitment it is taken in, and where none is the commitment is proved best.
+    """
+    slack = 1e-11 * max(float(np.ptp(L)), 1e-300)
+    tried = False
+    while True:
+        found, multipliers = model.best(L[model.rows, t], t)
+        weights = np.zeros(F.shape[1]) if multipliers is None else np.maximum(multipliers, 0.0)
+        weights[t] = 0.0
+        if found is not None:
+            if len(model.rows) == len(L) and not certify:
+                return model.over_all(found), np.inf
+            worth = L[:, t] + (F[:, t] * weights.sum() - F @ weights)
+            missing = np.flatnonzero(worth > float(found @ L[model.rows, t]) + slack)
+            if not model.take(missing, worth):
+                return model.over_all(found), float(worth.max())
+            continue
+        # a mix of other columns that beats t in every row shows that it is never a best response
+        beaten = F[:, t] * weights.sum() - F @ weights
+        if weights.any() and float(beaten.max()) < 0:
+            return None, -np.inf
+        if not weights.any() or not model.take(np.flatnonzero(beaten >= 0), beaten):
+            # without such a mix from the solver: one from a zero-sum game, or rows to which t is a best response
+            game = minimax(F[:, [t]] - np.delete(F, t, axis=1))
+            if game.high < 0:
+                return None, -np.inf
+            if tried or not model.take(np.flatnonzero(game.row > 0), game.row):
+                return None, float(L[:, t].max())
+            tried = True
 
 
 class _Model:
-    """Variables p (m) and w; rows ``p'F[:, k] - w <= 0`` (n) and ``sum p = 1``."""
+    """Variables w and p; rows ``p'F[:, k] - w <= 0`` (n) and ``sum p = 1``. Of many rows of the game a few at first."""
 
-    def __init__(self, F: Floats) -> None:
-        m, n = F.shape
-        self.m, self.n = m, n
+    def __init__(self, L: Floats, F: Floats) -> None:
+        self.F, self.n = F, F.shape[1]
+        self.rows = np.empty(0, np.int64)
         model = highspy.HighsLp()
         infinite = highspy.kHighsInf
-        model.num_col_, model.num_row_ = m + 1, n + 1
-        model.col_cost_ = np.zeros(m + 1)
-        model.col_lower_ = np.r_[np.zeros(m), -infinite]
-        model.col_upper_ = np.full(m + 1, infinite)
-        model.row_lower_ = np.r_[np.full(n, -infinite), 1.0]
-        model.row_upper_ = np.r_[np.zeros(n), 1.0]
+        model.num_col_, model.num_row_ = 1, self.n + 1
+        model.col_cost_, model.col_lower_, model.col_upper_ = np.zeros(1), np.array([-infinite]), np.array([infinite])
+        model.row_lower_ = np.r_[np.full(self.n, -infinite), 1.0]
+        model.row_upper_ = np.r_[np.zeros(self.n), 1.0]
         model.sense_ = highspy.ObjSense.kMaximize
-        # columns: (F[i, :], 1) for each p_i, then (-1, ..., -1, 0) for w; zeros of F may stand
-        entries = np.hstack([F, np.ones((m, 1))])
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.r_[np.arange(m + 1) * (n + 1), m * (n + 1) + n].astype(np.int32)
-        model.a_matrix_.index_ = np.r_[np.tile(np.arange(n + 1), m), np.arange(n)].astype(np.int32)
-        model.a_matrix_.value_ = np.r_[entries.ravel(), -np.ones(n)]
+        model.a_matrix_.start_ = np.array([0, self.n], np.int32)
+        model.a_matrix_.index_ = np.arange(self.n, dtype=np.int32)
+        model.a_matrix_.value_ = -np.ones(self.n)
         self.highs = highspy.Highs()
         self.highs.silent()
         for name, value in (("threads", 1), ("presolve", "off"), ("solver", "simplex")):
@@ -148,37 +178,58 @@ class _Model:
         self.highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
         self.highs.passModel(model)
         self.equal = -1
+        self._add(np.arange(len(F)) if len(F) <= ALL_AT_ONCE else _first_rows(L, F))
+
+    def take(self, rows: npt.NDArray[np.int64], worth: Floats) -> bool:
+        """Take in the most valuable of these rows that are not there yet; whether there was one."""
+        missing = np.setdiff1d(rows, self.rows)
+        self._add(missing[np.argsort(-worth[missing], kind="stable")[:ROWS_A_ROUND]])
+        return bool(len(missing))
+
+    def over_all(self, probabilities: Floats) -> Floats:
+        """Probabilities of the rows that are there as ones of all rows."""
+        whole = np.zeros(len(self.F))
+        whole[self.rows] = probabilities
+        return whole
 
     def best(self, gains: Floats, t: int) -> tuple[Floats | None, Floats | None]:
-        """The best commitment for column t and its multipliers.
+        """The best commitment for column t over the rows that are there, and its multipliers.
 
-        Where t is never a best response, None and the weights of the other columns that show it, if there are any.
+        Where t is never a best response to these, None and the weights of the other columns that show it, if there are
+        any.
         """
         infinite = highspy.kHighsInf
         if self.equal >= 0:
             self.highs.changeRowBounds(self.equal, -infinite, 0.0)
         self.highs.changeRowBounds(t, 0.0, 0.0)
         self.equal = t
-        self.highs.changeColsCost(self.m, np.arange(self.m, dtype=np.int32), np.ascontiguousarray(gains))
+        m = len(self.rows)
+        self.highs.changeColsCost(m, np.arange(1, m + 1, dtype=np.int32), np.ascontiguousarray(gains))
         self.highs.run()
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             ray = self.highs.getDualRay()[2]
             return None, None if ray is None or not len(ray) else np.abs(np.array(ray))[: self.n]
         solution = self.highs.getSolution()
-        return simplex_of(np.maximum(solution.col_value[: self.m], 0)), np.array(solution.row_dual[: self.n])
+        return simplex_of(np.maximum(solution.col_value[1:], 0)), np.array(solution.row_dual[: self.n])
+
+    def _add(self, rows: npt.NDArray[np.int64]) -> None:
+        """Columns (F[i, :], 1) of the programme; zeros of F may stand."""
+        m, n = len(rows), self.n
+        if not m:
+            return
+        entries = np.hstack([self.F[rows], np.ones((m, 1))])
+        self.highs.addCols(
+            m, np.zeros(m), np.zeros(m), np.full(m, highspy.kHighsInf), m * (n + 1),
+            (np.arange(m) * (n + 1)).astype(np.int32), np.tile(np.arange(n + 1), m).astype(np.int32), entries.ravel(),
+        )  # fmt: skip
+        self.rows = np.concatenate([self.rows, rows])
 
 
-def _upper_bound(L: Floats, F: Floats, t: int, multipliers: Floats | None, *, feasible: bool) -> float:
-    """A proved bound of what any commitment gets to which t is a best response; minus infinity where none is."""
-    other = np.arange(F.shape[1]) != t
-    excess = F[:, [t]] - F[:, other]
-    if feasible:
-        assert multipliers is not None
-        return float((L[:, t] + excess @ np.maximum(multipliers[other], 0.0)).max())
-    # a mix of other columns that beats t in every row: the solver's own, else one from a zero-sum game
-    if multipliers is not None and float((excess @ multipliers[other]).max()) < 0:
-        return -np.inf
-    return -np.inf if minimax(excess).high < 0 else float(L[:, t].max())
+def _first_rows(L: Floats, F: Floats) -> npt.NDArray[np.int64]:
+    """For each column the rows that pay the defender most against it, and those that draw the attacker to it."""
+    drawn = F - F.mean(axis=1, keepdims=True)
+    chosen = [np.argpartition(-M[:, t], FIRST_ROWS)[:FIRST_ROWS] for M in (L, drawn) for t in range(L.shape[1])]
+    return np.unique(np.concatenate(chosen))
 
 
 class Marginals(NamedTuple):
