@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answerable.answer import Figure
+from answerable.provenance.detection_curves import roc_points
 from answerable.provenance.generated_images import figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -39,7 +40,7 @@ def test_cells_cover_every_place_once_with_its_ink(seed: int, side: int) -> None
 
 def test_a_roc_curve_by_hand() -> None:
     labels, scores = np.array([True, False, True, False]), np.array([4.0, 3.0, 2.0, 1.0])
-    assert figures.roc_points(labels, scores) == [(0.25, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0)]
+    assert roc_points(labels, scores) == [(0.25, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0)]
 
 
 def test_titles_say_the_finding() -> None:

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from answerable.answer import Figure
+from answerable.provenance.detection_curves import roc_points
 from answerable.provenance.machine_text.figures import (
     coloured_text,
     densities,
     roc_curves,
-    roc_points,
     score_by_length,
     shown_token,
 )

@@ -15,11 +15,11 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from answerable.provenance.detection_curves import density, evenly, padded_range, scores_of, tpr_at
 from answerable.theme import colour, style
 
 GROUPS = {"calibration": "baseline", "asked": "ours", "real": "cat3", "generated": "ours"}
 COLOUR_WORDS = {"calibration": "Grey, dashed", "asked": "Blue", "real": "Green", "generated": "Blue"}
-GRID = 160  # points of a density
 MOST_CURVE = 400  # points of one curve
 LEVELS = 7  # steps of ink in a thumbnail
 THUMBNAIL = 25  # cells across one
@@ -42,9 +42,9 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     width : px of the whole figure
     name : what the score is
     """
-    low, high = _range([*scores["score"].to_list(), *thresholds])
+    low, high = padded_range([*scores["score"].to_list(), *thresholds])
     groups = [group for group in GROUPS if (scores["group"] == group).any()]
-    curves = {group: _density(_of(scores, group), low, high) for group in groups}
+    curves = {group: density(scores_of(scores, group), low, high) for group in groups}
     top = max(float(curve.max()) for _, curve in curves.values())
     x = alt.X("score:Q", title=f"{name} [1]", scale=alt.Scale(domain=[low, high], nice=False, zero=False))
     y_scale = alt.Scale(domain=[-0.06 * top * len(groups), top * 1.08], nice=False)
@@ -56,13 +56,13 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
         dash = [4, 3] if group == "calibration" else [1, 0]
         layers.append(_chart(line).mark_line(color=_shade(group), strokeWidth=2, strokeDash=dash).encode(x=x, y=y))
         row = -0.06 * top * (place + 0.5)
-        ticks = [{"score": value, "density": row} for value in _spread(_of(scores, group).tolist(), 600)]
+        ticks = [{"score": value, "density": row} for value in evenly(scores_of(scores, group).tolist(), 600)]
         mark = _chart(ticks).mark_tick(orient="vertical", size=7, thickness=1, color=_shade(group), opacity=0.7)
         layers.append(mark.encode(x=x, y=y))
     if thresholds:
         rules = [{"score": float(value)} for value in thresholds]
         layers.append(_chart(rules).mark_rule(style=style("threshold")).encode(x=x))
-    medians = {group: float(np.median(_of(scores, group))) for group in groups}
+    medians = {group: float(np.median(scores_of(scores, group))) for group in groups}
     told = "; ".join(f"{group} {value:.3g}" for group, value in medians.items())
     how = ". ".join(f"{COLOUR_WORDS[group]}: {group}" for group in groups)
     beyond = _beyond(scores, thresholds)
@@ -101,10 +101,10 @@ def roc_curves(curves: pl.DataFrame, width: int, *, ours: str) -> alt.LayerChart
         mark: dict[str, Any] = {"color": colour(token), "strokeWidth": 2.5 if name == ours else 1.5}
         if alone:
             mark["strokeDash"] = [6, 3] if "type" in name else [2, 3]
-        layers.append(_chart(_spread(rows, MOST_CURVE)).mark_line(interpolate="step-after", **mark).encode(x=x, y=y))
+        layers.append(_chart(evenly(rows, MOST_CURVE)).mark_line(interpolate="step-after", **mark).encode(x=x, y=y))
         area = curves.filter(pl.col("statistic") == name)["auroc"][0]
         told.append(f"{word}: {name} {area:.3f}")
-    at_five = _tpr_at(curves.filter(pl.col("statistic") == ours), 0.05)
+    at_five = tpr_at(curves.filter(pl.col("statistic") == ours), 0.05)
     return _finished(
         alt.layer(*layers).properties(height=260),
         width,
@@ -216,17 +216,6 @@ def thumbnail(pixels: np.ndarray) -> Grey:
     return sums / np.outer(sides, sides)
 
 
-def roc_points(labels: np.ndarray, scores: np.ndarray) -> list[tuple[float, float]]:
-    """The corners of a ROC curve, from the first false alarm on; a curve on a logarithmic axis has no zero."""
-    order = np.argsort(-scores, kind="stable")
-    last_of_tie = np.append(np.diff(scores[order]) != 0, True)
-    found, alarms = np.cumsum(labels[order])[last_of_tie], np.cumsum(~labels[order])[last_of_tie]
-    n_positive, n_negative = int(labels.sum()), int((~labels).sum())
-    points = [(0.5 / n_negative, float(found[alarms == 0].max(initial=0)) / n_positive)]
-    points += [(a / n_negative, f / n_positive) for a, f in zip(alarms, found, strict=True) if a > 0]
-    return points
-
-
 def _cells(image: Grey, left: float, top: float) -> list[tuple[int, dict[str, float]]]:
     """Rectangles of equal ink: runs of a row, joined with like runs below them; white paper is not drawn."""
     ink = np.rint((1 - np.clip(image, 0, 1)) * LEVELS).astype(int)
@@ -264,26 +253,6 @@ def _chart(rows: list[Any]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=rows))
 
 
-def _of(scores: pl.DataFrame, group: str) -> np.ndarray:
-    return scores.filter(pl.col("group") == group)["score"].to_numpy()
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    room = (high - low) * 0.06 or max(abs(high), 1.0) * 0.1
-    return low - room, high + room
-
-
-def _density(values: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian kernel density, its width by Silverman's rule, never so narrow that the picture misses it."""
-    grid = np.linspace(low, high, GRID)
-    quartiles = np.quantile(values, [0.25, 0.75])
-    spread = min(float(values.std()), float(quartiles[1] - quartiles[0]) / 1.34) or float(values.std())
-    bandwidth = max(0.9 * spread * len(values) ** -0.2, (high - low) / 80)
-    depth = (grid[:, None] - values[None]) / bandwidth
-    return grid, np.exp(-0.5 * depth**2).mean(axis=1) / (bandwidth * math.sqrt(2 * math.pi))
-
-
 def _shade(group: str) -> str:
     return colour(GROUPS[group])
 
@@ -294,23 +263,11 @@ def _beyond(scores: pl.DataFrame, thresholds: Sequence[float]) -> str:
         return ""
     groups = [group for group in ("asked", "generated", "real") if (scores["group"] == group).any()]
     told = [
-        f"{int((_of(scores, group) > thresholds[0]).sum())} of {len(_of(scores, group))} "
+        f"{int((scores_of(scores, group) > thresholds[0]).sum())} of {len(scores_of(scores, group))} "
         + ("images" if group == "asked" else f"{group} images")
         for group in groups
     ]
     return f"{', '.join(told)} lie beyond the threshold" if told else ""
-
-
-def _spread(rows: list[Any], most: int) -> list[Any]:
-    """At most ``most`` of the rows, evenly spread over them, first and last among them."""
-    if len(rows) <= most:
-        return rows
-    return [rows[int(i)] for i in np.linspace(0, len(rows) - 1, most)]
-
-
-def _tpr_at(curve: pl.DataFrame, fpr: float) -> float:
-    below = curve.filter(pl.col("fpr") <= fpr)
-    return float(below["tpr"].max()) if below.height else 0.0  # type: ignore[arg-type]
 
 
 def _cut(text: str, most: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from answerable.errors import BadInput
+from answerable.provenance.detection_curves import roc_points
 from answerable.statistics import (
     Decisions,
     DetectionRow,
@@ -22,7 +23,6 @@ from answerable.statistics import (
 from answerable.subjects.images import Picture
 
 from .api import STRESSES, Conformal, family_of, stability_rows
-from .figures import roc_points
 from .formats import TYPE_CONTROL, format_controls, type_rows, unlike
 from .scanning import scan
 from .solver import scores

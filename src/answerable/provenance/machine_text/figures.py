@@ -16,13 +16,13 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from answerable.provenance.detection_curves import density, evenly, padded_range, scores_of, tpr_at
 from answerable.theme import colour, round_edges, steps, style
 
 MOST_POINTS = 1500  # of one kind in a scatter
 MOST_CURVE = 400  # points of one curve
 MOST_WORDS = 240  # tokens drawn of a longer text
 TICKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 10_000, 100_000)
-GRID = 160  # points of a density
 LONGEST = 16  # characters of a token
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4  # px that a character takes
 ABOVE: dict[str, Any] = {"titleAlign": "left", "titleX": -34}  # a long title begins above the numbers, not left of them
@@ -46,9 +46,9 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     width : px of the whole figure
     name : what the score is, with its unit
     """
-    low, high = _range([*scores["score"].to_list(), *thresholds])
+    low, high = padded_range([*scores["score"].to_list(), *thresholds])
     groups = [group for group in GROUPS if (scores["group"] == group).any()]
-    curves = {group: _density(_of(scores, group), low, high) for group in groups}
+    curves = {group: density(scores_of(scores, group), low, high) for group in groups}
     top = max(float(curve.max()) for _, curve in curves.values())
     x_scale = alt.Scale(domain=[low, high], nice=False, zero=False)
     x = alt.X("score:Q", title=name, scale=x_scale)
@@ -64,7 +64,7 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     if thresholds:
         rules = [{"score": float(value)} for value in thresholds]
         layers.append(alt.Chart(alt.InlineData(values=rules)).mark_rule(style=style("threshold")).encode(x="score:Q"))
-    medians = {group: float(np.median(_of(scores, group))) for group in groups}
+    medians = {group: float(np.median(scores_of(scores, group))) for group in groups}
     told = "; ".join(f"{GROUP_WORDS[group]} {_signed(value)}" for group, value in medians.items())
     beyond = _beyond(scores, thresholds)
     return _finished(
@@ -88,7 +88,7 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
     """
     lengths = texts["length"].to_list()
     x_low, x_high = max(1.0, min(lengths) * 0.9), max(lengths) * 1.1
-    y_low, y_high = _range([*texts["score"].to_list(), *pools["threshold"].to_list()])
+    y_low, y_high = padded_range([*texts["score"].to_list(), *pools["threshold"].to_list()])
     x_scale = alt.Scale(type="log", domain=[x_low, x_high], nice=False)
     y_scale = alt.Scale(domain=[y_low, y_high], nice=False, zero=False)
     ticks = [tick for tick in TICKS if x_low <= tick <= x_high]
@@ -113,7 +113,7 @@ def score_by_length(texts: pl.DataFrame, pools: pl.DataFrame, width: int, *, nam
         layers.append(band.mark_rule(style=style("threshold")).encode(**area))
     for group in GROUPS:
         part = texts.filter(pl.col("group") == group)
-        rows = _spread(list(part.select("length", "score").iter_rows(named=True)), MOST_POINTS)
+        rows = evenly(list(part.select("length", "score").iter_rows(named=True)), MOST_POINTS)
         if rows:
             size, shade = (18, 0.55) if group == "calibration" else (34, 0.85)
             points = alt.Chart(alt.InlineData(values=rows)).mark_point(
@@ -170,10 +170,10 @@ def roc_curves(curves: pl.DataFrame, width: int, *, ours: str, control: str) -> 
             mark = {"color": colour("failed"), "strokeWidth": 1.75, "strokeDash": [6, 3]}
         else:
             mark = {"color": colour("baseline"), "strokeWidth": 1, "opacity": 0.6}
-        drawn = alt.Chart(alt.InlineData(values=_spread(rows, MOST_CURVE))).mark_line(interpolate="step-after", **mark)
+        drawn = alt.Chart(alt.InlineData(values=evenly(rows, MOST_CURVE))).mark_line(interpolate="step-after", **mark)
         layers.append(drawn.encode(x=x, y=y))
     areas = {row["statistic"]: row["auroc"] for row in curves.unique("statistic").iter_rows(named=True)}
-    at_one = _tpr_at(curves.filter(pl.col("statistic") == ours), 0.01)
+    at_one = tpr_at(curves.filter(pl.col("statistic") == ours), 0.01)
     finding = f"At 1 % false alarms {ours} finds {at_one:.0%} of machine texts"
     legend = f"Blue: {ours}, AUROC {areas[ours]:.3f}. Red, dashed: {control}, AUROC {areas[control]:.3f}."
     grey = f" Grey: {', '.join(others)}." if others else ""
@@ -235,19 +235,6 @@ def coloured_text(tokens: pl.DataFrame, width: int, *, title: str, name: str) ->
     )
 
 
-def roc_points(labels: np.ndarray, scores: np.ndarray) -> list[tuple[float, float]]:
-    """The corners of a ROC curve, from the first false alarm on; a curve on a logarithmic axis has no zero."""
-    order = np.argsort(-scores, kind="stable")
-    last_of_tie = np.append(np.diff(scores[order]) != 0, True)
-    found, alarms = np.cumsum(labels[order])[last_of_tie], np.cumsum(~labels[order])[last_of_tie]
-    n_positive, n_negative = int(labels.sum()), int((~labels).sum())
-    least = 0.5 / n_negative
-    before = float(found[alarms == 0].max(initial=0)) / n_positive
-    points = [(least, before)]
-    points += [(a / n_negative, f / n_positive) for a, f in zip(alarms, found, strict=True) if a > 0]
-    return points
-
-
 def shown_token(token: str) -> str:
     """A token as it may be drawn: what cannot be seen written out, at most 16 characters."""
     signs = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -261,26 +248,6 @@ def shown_token(token: str) -> str:
 
 def _quoted(token: str) -> str:
     return f"“{shown_token(token)}”"
-
-
-def _of(scores: pl.DataFrame, group: str) -> np.ndarray:
-    return scores.filter(pl.col("group") == group)["score"].to_numpy()
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    room = (high - low) * 0.06 or max(abs(high), 1.0) * 0.1
-    return low - room, high + room
-
-
-def _density(values: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian kernel density, its width by Silverman's rule, never so narrow that the picture misses it."""
-    grid = np.linspace(low, high, GRID)
-    quartiles = np.quantile(values, [0.25, 0.75])
-    spread = min(float(values.std()), float(quartiles[1] - quartiles[0]) / 1.34) or float(values.std())
-    bandwidth = max(0.9 * spread * len(values) ** -0.2, (high - low) / 80)
-    depth = (grid[:, None] - values[None]) / bandwidth
-    return grid, np.exp(-0.5 * depth**2).mean(axis=1) / (bandwidth * math.sqrt(2 * math.pi))
 
 
 def _labels(
@@ -322,7 +289,7 @@ def _beyond(scores: pl.DataFrame, thresholds: Sequence[float]) -> str:
         return ""
     groups = [group for group in ("asked", "machine", "human") if (scores["group"] == group).any()]
     told = [
-        f"{int((_of(scores, group) > thresholds[0]).sum())} of {len(_of(scores, group))} {_noun(group)}"
+        f"{int((scores_of(scores, group) > thresholds[0]).sum())} of {len(scores_of(scores, group))} {_noun(group)}"
         for group in groups
     ]
     return f"{', '.join(told)} lie beyond the threshold" if told else ""
@@ -332,23 +299,11 @@ def _noun(group: str) -> str:
     return {"asked": "texts", "machine": "machine texts", "human": "human texts"}[group]
 
 
-def _spread(rows: list[Any], most: int) -> list[Any]:
-    """At most ``most`` of the rows, evenly spread over them, first and last among them."""
-    if len(rows) <= most:
-        return rows
-    return [rows[int(i)] for i in np.linspace(0, len(rows) - 1, most)]
-
-
 def _rank_agreement(texts: pl.DataFrame) -> float | None:
     if texts.height < 5 or texts["length"].n_unique() < 2 or texts["score"].n_unique() < 2:
         return None
     ranks = texts.select(pl.col("length", "score").rank())
     return float(np.corrcoef(ranks["length"].to_numpy(), ranks["score"].to_numpy())[0, 1])
-
-
-def _tpr_at(curve: pl.DataFrame, fpr: float) -> float:
-    below = curve.filter(pl.col("fpr") <= fpr)
-    return float(below["tpr"].max()) if below.height else 0.0  # type: ignore[arg-type]
 
 
 def _set_in_lines(rows: list[dict[str, Any]], width: float) -> tuple[list[dict[str, Any]], int]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from answerable.errors import BadInput
+from answerable.provenance.detection_curves import roc_points
 from answerable.statistics import (
     Calibration,
     Decisions,
@@ -20,7 +21,6 @@ from answerable.statistics import (
 )
 
 from .api import swapped, token_frame, unfit
-from .figures import roc_points
 from .reading import texts_needed
 from .solver import FALLING, STATISTICS, Floats, TextStatistics, suspicious
 
