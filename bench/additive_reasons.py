@@ -16,8 +16,8 @@ import numpy as np
 
 from answerable.compiled import usable_cores
 from answerable.explanations.additive_reasons import of_probability_over_rows
-from answerable.explanations.additive_reasons.api import shapley_matrix
 from answerable.explanations.additive_reasons.cases import reasons_of
+from answerable.explanations.additive_reasons.likelihood import shapley_matrix
 from answerable.subjects.additive_model import AdditiveModel, Shape
 from bench.racing import Race, bytes_per_second
 

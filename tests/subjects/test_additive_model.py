@@ -384,7 +384,7 @@ BAD_PARTS = [
     (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict(threshold=0.5), "threshold: the score is no log odds"),
     (lambda: AdditiveModel((STEP,), np.zeros(1), task="binary", logit=True).restrict(threshold=1.0), "threshold: it is 1"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict({"y": (0, 1)}), "there is no feature of domain 'y'"),
-    (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict({"x": (5, 6)}), "no value from 5 to 2"),
+    (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict({"x": (5, 6)}), "5 to 6 lies outside 0 to 2"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).encode(np.zeros((1, 2))), "rows of 2 values for 1 features"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).encode(np.array([[3.0]])), "row 1, feature x: 3 is outside the domain"),
     (lambda: AdditiveModel((STEP,), np.zeros(1)).restrict(integer=["x"]).encode(np.array([[0.5]])), "0.5 is outside"),

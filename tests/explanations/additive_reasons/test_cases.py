@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from answerable.explanations.additive_reasons import (
     shapley_values,
 )
 from answerable.explanations.additive_reasons.cases import cases
-from answerable.explanations.additive_reasons.pairs import smallest_set
+from answerable.explanations.additive_reasons.smallest_sets import cheapest_hit, smallest_set
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
 from answerable.subjects.additive_model.form import level_edges
 
@@ -53,6 +54,28 @@ def all_rows(model: AdditiveModel) -> np.ndarray:
     return np.array(list(itertools.product(*(range(shape.n_pieces) for shape in model.features))), float)
 
 
+def scaled(model: AdditiveModel, unit: float) -> AdditiveModel:
+    """The same model with every score times ``unit``."""
+    shapes = tuple(dataclasses.replace(shape, coefficients=shape.coefficients * unit) for shape in model.features)
+    pairs = tuple(dataclasses.replace(pair, values=pair.values * unit) for pair in model.pairs)
+    return dataclasses.replace(model, features=shapes, pairs=pairs, intercept=model.intercept * unit)
+
+
+def exact_scores(model: AdditiveModel, rows: np.ndarray) -> list[list[Fraction]]:
+    """Scores of rows as sums of the stored doubles without rounding."""
+    parts = [*np.moveaxis(model.contributions(rows), 1, 0), *(pair(rows) for pair in model.pairs)]
+    return [
+        [sum((Fraction(float(part[row, k])) for part in parts), Fraction(float(intercept)))
+         for k, intercept in enumerate(model.intercept)]
+        for row in range(len(rows))
+    ]  # fmt: skip
+
+
+def decided(scores: list[list[Fraction]]) -> np.ndarray:
+    """The class of each: the highest score, the first of equal ones; of one score whether it is at least 0."""
+    return np.array([s[0] >= 0 if len(s) == 1 else s.index(max(s)) for s in scores])
+
+
 def smallest_sizes(model: AdditiveModel, row: np.ndarray, same: np.ndarray, rows: np.ndarray) -> tuple[int, int | None]:
     """Sizes of the smallest reason and change by listing sets and rows."""
     n = len(row)
@@ -77,21 +100,25 @@ def smallest_sizes(model: AdditiveModel, row: np.ndarray, same: np.ndarray, rows
         (3, 0, "multiclass"),
         (1, 0, "regression"),
         (1, 2, "regression"),
+        (3, 2, "multiclass"),
+        (4, 4, "multiclass"),
     ],
 )
-def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: str) -> None:
+@pytest.mark.parametrize("unit", [1.0, 0.1])  # tenths are rounded, so that ties are decided in fractions
+def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: str, unit: float) -> None:
     rng = np.random.default_rng(10 * outputs + pairs)
     for _ in range(60):
-        model = whole_tables(rng, int(rng.integers(2, 5)), outputs, pairs, task)
+        model = scaled(whole_tables(rng, int(rng.integers(2, 5)), outputs, pairs, task), unit)
         rows = all_rows(model)
-        row = rows[rng.integers(len(rows))]
-        tolerance = 2.0 if task == "regression" else None
+        place = int(rng.integers(len(rows)))
+        row, tolerance = rows[place], 2 * unit if task == "regression" else None
         found = cases(model, row[None], tolerance=tolerance)
-        if task == "regression":
-            scores = model.score(rows)[:, 0]
-            same = np.abs(scores - model.score(row[None])[0, 0]) <= 2.0
+        scores = exact_scores(model, rows)
+        if tolerance is not None:
+            same = np.array([abs(s[0] - scores[place][0]) <= Fraction(tolerance) for s in scores])
         else:
-            same = model.decide(rows) == model.decide(row[None])[0]
+            same = decided(scores) == decided(scores)[place]
+            assert found.decision[0] == decided(scores)[place]
         reason, change = smallest_sizes(model, row, same, rows)
         assert found.guarantee_reason == found.guarantee_change == ["exact"]
         assert found.reason[0].sum() == found.reason_bound[0] == reason
@@ -101,23 +128,33 @@ def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: s
         assert np.isfinite(found.change_bound[0]) == (change is not None)
         if change is not None:
             flipped = np.where(found.change[0], found.worst[0], row)
-            moved = (
-                abs(model.score(flipped[None])[0, 0] - model.score(row[None])[0, 0]) > 2.0
-                if task == "regression"
-                else model.decide(flipped[None])[0] != model.decide(row[None])[0]
-            )
-            assert moved
+            assert not same[(rows == flipped).all(axis=1)][0]
 
 
-def test_the_cheapest_change_equals_enumeration() -> None:
+@pytest.mark.parametrize(
+    ("outputs", "pairs", "task"),
+    [
+        (1, 0, "binary"),
+        (1, 2, "binary"),
+        (3, 0, "multiclass"),
+        (3, 2, "multiclass"),
+        (1, 0, "regression"),
+        (1, 2, "regression"),
+    ],
+)
+def test_the_cheapest_change_equals_enumeration(outputs: int, pairs: int, task: str) -> None:
     rng = np.random.default_rng(20)
-    for _ in range(150):
-        model = whole_tables(rng, int(rng.integers(2, 5)))
+    for _ in range(100):
+        model = whole_tables(rng, int(rng.integers(2, 5)), outputs, pairs, task)
         rows = all_rows(model)
         row = rows[rng.integers(len(rows))]
         costs = rng.integers(1, 6, len(row)).astype(float)
-        found = cases(model, row[None], costs=costs)
-        other = rows[model.decide(rows) != model.decide(row[None])[0]]
+        if task == "regression":
+            found = cases(model, row[None], costs=costs, tolerance=2.0)
+            other = rows[np.abs(model.score(rows) - model.score(row[None]))[:, 0] > 2]
+        else:
+            found = cases(model, row[None], costs=costs)
+            other = rows[model.decide(rows) != model.decide(row[None])[0]]
         if not len(other):
             assert not np.isfinite(found.change_bound[0])
             continue
@@ -137,25 +174,60 @@ def test_frozen_features_stay_in_every_kind_of_model() -> None:
             assert found.worst[0, 0] == row[0]
 
 
-def test_a_pair_model_too_wide_for_elimination_is_answered_by_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("outputs", "steps", "exact"), [(1, 0, False), (1, 500, True), (3, 0, False), (3, 500, True)])
+def test_pairs_too_many_for_elimination_are_answered_by_branch_and_bound_or_by_bounds(
+    outputs: int, steps: int, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import answerable.explanations.additive_reasons.pairs as pairs
 
     monkeypatch.setattr(pairs, "MOST_CELLS", 3)
+    monkeypatch.setattr(pairs, "MOST_STEPS", steps)
     rng = np.random.default_rng(40)
-    model = whole_tables(rng, 4, 1, 4)
-    rows = all_rows(model)
-    for row in rows[:20]:
-        found = cases(model, row[None])
-        consistent = (rows[:, found.reason[0]] == row[found.reason[0]]).all(axis=1)
-        # a bound is on the safe side: what it calls a reason is one
-        assert (model.decide(rows[consistent]) == model.decide(row[None])[0]).all()
+    words = set()
+    for _ in range(15):
+        model = whole_tables(rng, 4, outputs, 4, "multiclass" if outputs > 1 else "binary")
+        rows = all_rows(model)
+        for row in rows[rng.choice(len(rows), 3, replace=False)]:
+            found = cases(model, row[None])
+            same = model.decide(rows) == model.decide(row[None])[0]
+            reason, change = smallest_sizes(model, row, same, rows)
+            words |= {*found.guarantee_reason, *found.guarantee_change}
+            # bounds are on the safe side: what it calls a reason is one, and what it calls a change flips
+            assert same[(rows[:, found.reason[0]] == row[found.reason[0]]).all(axis=1)].all()
+            assert found.reason_bound[0] <= reason <= found.reason[0].sum()
+            assert found.change_bound[0] <= (change or np.inf)
+            if found.change.any():
+                flipped = np.where(found.change[0], found.worst[0], row)
+                assert not same[(rows == flipped).all(axis=1)][0]
+            if found.guarantee_reason == ["exact"]:
+                assert found.reason[0].sum() == reason
+            if found.guarantee_change == ["exact"]:
+                assert found.change[0].sum() == (change or 0)
+    assert words == ({"exact"} if exact else {"exact", "interval"})
+
+
+def test_the_cheapest_set_that_hits_all_equals_enumeration() -> None:
+    rng = np.random.default_rng(45)
+    for _ in range(200):
+        n = int(rng.integers(1, 8))
+        sets = [np.flatnonzero(rng.random(n) < 0.4).tolist() or [int(rng.integers(n))] for _ in range(rng.integers(6))]
+        prices = rng.integers(1, 5, n).astype(float)
+        chosen, bound = cheapest_hit(sets, list(range(n)), prices)
+        cheapest = min(
+            float(prices[list(members)].sum()) for size in range(n + 1)
+            for members in itertools.combinations(range(n), size) if all(set(members) & set(s) for s in sets)
+        )  # fmt: skip
+        assert prices[chosen].sum() == bound == cheapest
+        assert all(set(chosen) & set(s) for s in sets)
+        cut, lower = cheapest_hit(sets, list(range(n)), prices, most_nodes=1)
+        assert lower <= cheapest <= prices[cut].sum()
 
 
 def test_a_search_cut_short_is_minimal_under_inclusion_and_says_so() -> None:
     def passes(chosen: np.ndarray) -> bool:
         return bool(chosen[:3].all() or chosen[3:].sum() >= 5)
 
-    found = smallest_set(passes, [7, 6, 5, 4, 3, 2, 1, 0], 8, most_sets=4)
+    found = smallest_set(passes, [7, 6, 5, 4, 3, 2, 1, 0], 8, most_tests=4)
     assert found is not None
     assert not found.proved
     assert passes(found.chosen)
@@ -249,7 +321,6 @@ REFUSED = [
     (lambda: count_completions(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2)), []),
      "a regression model: completions are asked of two classes"),
     (lambda: shapley_values(PAIRED_LINES, np.zeros((1, 2)), output="class"), "feature x0: its component is continuous"),
-    (lambda: minimum_change(PAIRED, np.zeros((1, 3)), cost={"f0": 2}), "costs and pairs of features (f"),
     (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"x0": 0}), "cost of x0: it is 0; give a number above 0"),
     (lambda: minimum_change(lines(2), np.zeros((1, 2)), cost={"y": 1}), "there is no feature of cost 'y'"),
     (lambda: is_sufficient(lines(2), np.zeros((1, 2)), ["z9"]), "there is no feature 'z9'"),
@@ -261,7 +332,7 @@ REFUSED = [
     (lambda: all_reasons(PAIRED, np.zeros((1, 3))), "all reasons: the model has pairs of features (f"),
     (lambda: all_reasons(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2))),
      "a regression model: all reasons are asked of two classes"),
-    (lambda: all_reasons(lines(2), np.zeros((1, 2)), most=0), "most: it is 0; give at least 1"),
+    (lambda: all_reasons(lines(2), np.zeros((1, 2)), most=0), "most: it is '0'; give a whole number"),
     (lambda: all_reasons(lines(2), np.zeros((1, 2)), frozen=["y"]), "there is no feature 'y'"),
     (lambda: check(lines(2), np.zeros((1, 2))), "the original model is not at hand"),
 ]  # fmt: skip

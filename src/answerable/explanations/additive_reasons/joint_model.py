@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,19 +128,23 @@ def levels_of(shape: Shape, edges: Floats, bins: Ints) -> Part | None:
         at = np.concatenate([np.arange(low, high + 1) for _, low, high, _, _ in reachable(shape)] or [np.zeros(0)])
         states, values = state_of(at, edges), shape(at)[:, 0]
     elif shape.constant:
-        found = [
-            (number + 1, float(shape.coefficients[piece[0], 0, 0]))
-            for piece in reachable(shape)
-            for number in _overlapped(piece[1], piece[2], edges)
-            if cut(shape, piece, _start(edges, number), _end(edges, number), closed=number == len(edges) - 2)
-        ]
-        states, values = np.array([s for s, _ in found], np.intp), np.array([v for _, v in found])
+        found = list(pieces_of(shape, edges))
+        states = np.array([number for number, _ in found], np.intp)
+        values = np.array([float(shape.coefficients[piece, 0, 0]) for _, piece in found])
     else:
         return None
     if shape.missing is not None:
         states, values = np.append(states, 0), np.append(values, shape.missing[0])
     numbers = np.zeros(len(states), np.intp) if bins[0] == -1 else np.searchsorted(bins, states).astype(np.intp)
     return _merged(numbers, values, np.full(len(values), 1 / len(values)))
+
+
+def pieces_of(shape: Shape, edges: Floats) -> Iterator[tuple[int, int]]:
+    """Which pieces of a shape reach into which bin: number of the bin, from 1, and of the piece."""
+    for piece in reachable(shape):
+        for number in _overlapped(piece[1], piece[2], edges):
+            if cut(shape, piece, _start(edges, number), _end(edges, number), closed=number == len(edges) - 2):
+                yield number + 1, piece[0]
 
 
 def _overlapped(low: float, high: float, edges: Floats) -> range:

@@ -38,8 +38,8 @@ def joint_redundancies(
     n, rng, doubt = len(model.states), np.random.default_rng(seed), _rounding(model)
     nothing, nan = np.full(n, np.nan), np.full(n, np.nan)
     free = np.ones(n, bool)
-    lowest = least(model, np.zeros(n), [0] * n, nan, free, 1.0).value
-    highest = -least(model, np.zeros(n), [0] * n, nan, free, -1.0).value
+    lowest = least(model, np.zeros(n), [0] * n, nan, free, 1).value
+    highest = -least(model, np.zeros(n), [0] * n, nan, free, -1).value
     if lowest >= doubt or highest < -doubt:
         return [Redundancy("redundant", "ends", nothing)] * n
     return [_of_feature(i, model, levels, rng, doubt, most_atoms, tries) for i in range(n)]

@@ -166,8 +166,9 @@ class AdditiveReasons(Question):
         from answerable.subjects.additive_model import load
         from answerable.subjects.table import read_table
 
-        from .api import complexity, costs_of
+        from .arguments import costs_of, tolerance_of
         from .cases import cases
+        from .hardness import complexity
 
         table = read_table(self.rows)
         model = self._restricted(load(self.model, table))
@@ -177,7 +178,7 @@ class AdditiveReasons(Question):
             model,
             encoded,
             frozen=model.numbers_of(self.frozen or ()),
-            tolerance=self.within,
+            tolerance=tolerance_of(model, self.within, where="within"),
             costs=costs_of(model, _pairs(self.costs, "costs", _cost)),
         )
         run.status("tables")
@@ -208,7 +209,9 @@ class AdditiveReasons(Question):
     def _tables(self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int]) -> dict[str, Table]:
         import polars as pl
 
-        from .api import completions_table, features_table, redundant_features
+        from .api import features_table
+        from .likelihood import completions_table
+        from .mattering import redundant_features
 
         counted = slice(0, MOST_ROWS_COUNTED)
         columns: list[Any] = [column[counted] for column in found]
@@ -222,7 +225,6 @@ class AdditiveReasons(Question):
             background,
             weights=self.weights,
             width=self.width,
-            frozen=model.numbers_of(self.frozen or ()),
         )
         named = pl.DataFrame({"row": range(1, len(numbers) + 1), "number": numbers})
 

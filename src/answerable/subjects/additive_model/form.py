@@ -357,14 +357,18 @@ class AdditiveModel:
         return {name: place for place, name in enumerate(self.names)}
 
     def numbers_of(self, names: Any, *, what: str = "feature") -> list[int]:
-        """Numbers of features given by name or number.
+        """Numbers of features given by name or number, one or several.
 
         Raises
         ------
         UnknownName : there is no such feature
+        BadInput : what holds no names
         """
+        if not isinstance(names, (str, list, tuple, set, frozenset, np.ndarray, range)):
+            mend = "give a list of features"
+            raise BadInput(f"a {type(names).__name__} names no {what}", where=self.source, mend=mend)
         found = []
-        for name in names:
+        for name in [names] if isinstance(names, str) else names:
             if isinstance(name, (int, np.integer)) and 0 <= name < len(self.features):
                 found.append(int(name))
             elif str(name) in self.places:
@@ -469,7 +473,7 @@ class AdditiveModel:
 
     def restrict(
         self,
-        domain: Mapping[str, Any] | None = None,
+        domain: Any = None,
         *,
         integer: Sequence[str] = (),
         missing: bool | None = None,
@@ -479,7 +483,7 @@ class AdditiveModel:
 
         Parameters
         ----------
-        domain : for a feature's name, ``(low, high)`` of a number, or the list of categories that it may take
+        domain : for each feature's name ``(low, high)`` of a number, or the list of categories that it may take
         integer : features that take whole numbers only
         missing : False: no value may be missing
         threshold : probability from which on the decision is class 1, for a model of log odds
@@ -489,6 +493,9 @@ class AdditiveModel:
         BadInput, UnknownName : no such feature or category; no such interval; a threshold outside (0, 1)
         """
         shapes = list(self.features)
+        if domain is not None and not isinstance(domain, Mapping):
+            mend = 'give {"feature": (low, high)}'
+            raise BadInput(f"a {type(domain).__name__} is no domain of a feature", where="domain", mend=mend)
         for name, values in (domain or {}).items():
             place = self.numbers_of([name], what="feature of domain")[0]
             shapes[place] = _narrowed(shapes[place], values)
@@ -498,8 +505,9 @@ class AdditiveModel:
             shapes = [dataclasses.replace(shape, missing=None) for shape in shapes]
         cutoff = self.cutoff
         if threshold is not None:
-            if not 0 < threshold < 1:
-                raise BadInput(f"it is {threshold:g}", where="threshold", mend="give a probability between 0 and 1")
+            if not (isinstance(threshold, (int, float, np.number)) and 0 < threshold < 1):
+                what = f"it is {str(threshold)[:40]}"
+                raise BadInput(what, where="threshold", mend="give a probability between 0 and 1")
             if not self.logit or self.task != "binary":
                 raise BadInput("the score is no log odds", where="threshold", mend="leave it out, or give a cutoff")
             cutoff = math.log(threshold) - math.log1p(-threshold)
@@ -633,6 +641,9 @@ def _all_inside(shape: Shape, column: Floats) -> bool:
 
 def _narrowed(shape: Shape, values: Any) -> Shape:
     where = f"domain, feature {shape.name}"
+    if isinstance(values, str) or not isinstance(values, (Sequence, set, frozenset, np.ndarray)):
+        mend = "give a list of categories" if shape.levels else "give two numbers, the smaller first"
+        raise BadInput(f"{str(values)[:40]} is no {'list' if shape.levels else 'interval'}", where=where, mend=mend)
     if shape.levels:
         names = [level_name(value) for value in values]
         for name in names:
@@ -642,9 +653,12 @@ def _narrowed(shape: Shape, values: Any) -> Shape:
         if not kept.any():
             raise BadInput("no category is left", where=where, mend=f"give some of {', '.join(shape.levels[:8])}")
         return dataclasses.replace(shape, allowed=kept)
-    if len(values) != 2 or not all(isinstance(v, (int, float)) and not math.isnan(v) for v in values):
+    if len(values) != 2 or not all(isinstance(v, (int, float, np.number)) and not math.isnan(v) for v in values):
         raise BadInput(f"{str(values)[:40]} is no interval", where=where, mend="give two numbers, the smaller first")
-    low, high = float(values[0]), float(values[1])
+    low, high = map(float, values)
     if low > high:
         raise BadInput(f"no value from {low:g} to {high:g}", where=where, mend="give the smaller number first")
+    if low > shape.high or high < shape.low:
+        mend = "give a part of that"
+        raise BadInput(f"{low:g} to {high:g} lies outside {shape.low:g} to {shape.high:g}", where=where, mend=mend)
     return dataclasses.replace(shape, low=max(low, shape.low), high=min(high, shape.high))
