@@ -23,7 +23,7 @@ from answerable.explanations.additive_reasons import (
     redundant_features,
     shapley_values,
 )
-from answerable.explanations.additive_reasons.cases import cases
+from answerable.explanations.additive_reasons.cases import cases, sufficiency
 from answerable.explanations.additive_reasons.smallest_sets import cheapest_hit, smallest_set
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
 from answerable.subjects.additive_model.form import level_edges
@@ -204,6 +204,88 @@ def test_pairs_too_many_for_elimination_are_answered_by_branch_and_bound_or_by_b
             if found.guarantee_change == ["exact"]:
                 assert found.change[0].sum() == (change or 0)
     assert words == ({"exact"} if exact else {"exact", "interval"})
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_components_known_within_an_error_give_bounds_that_hold_the_exact_answer(task: str) -> None:
+    rng = np.random.default_rng(46)
+    words: set[str] = set()
+    for _ in range(40):
+        true = lines_of(rng, task)
+        # the enclosure is off by up to its error, in a direction of its own in every piece
+        shapes = tuple(
+            dataclasses.replace(shape, coefficients=shape.coefficients + off(rng, shape.n_pieces, 0.2), error=0.2)
+            for shape in true.features
+        )
+        enclosed = dataclasses.replace(true, features=shapes)
+        rows = np.column_stack([rng.uniform(shape.low, shape.high, 4) for shape in true.features])
+        tolerance = 2.0 if task == "regression" else None
+        exact, found = cases(true, rows, tolerance=tolerance), cases(enclosed, rows, tolerance=tolerance)
+        words |= {*found.guarantee_reason, *found.guarantee_change}
+        for row in range(4):
+            assert found.reason_bound[row] <= exact.reason[row].sum()
+            assert found.change_bound[row] <= exact.change_bound[row]
+            if found.guarantee_reason[row] != "unknown":
+                assert found.decision[row] == exact.decision[row]
+                assert exact.reason[row].sum() <= found.reason[row].sum()
+                kept, _, _, _ = sufficiency(true, rows[[row]], found.reason[row], tolerance)
+                assert kept[0]
+            if found.change[row].any():
+                flipped = np.where(found.change[row], found.worst[row], rows[row])[None]
+                moved = abs(true.score(flipped) - true.score(rows[[row]]))[0, 0]
+                assert moved > 2 if tolerance else true.decide(flipped)[0] != exact.decision[row]
+            if found.guarantee_reason[row] == "exact":
+                assert found.reason[row].sum() == exact.reason[row].sum()
+        kept, _, _, guarantee = sufficiency(enclosed, rows, np.array([True, False, False, False]), tolerance)
+        surely, _, _, _ = sufficiency(true, rows, np.array([True, False, False, False]), tolerance)
+        assert all(yes == truth or word == "unknown" for yes, truth, word in zip(kept, surely, guarantee, strict=True))
+    assert words == {"exact", "interval", "unknown"} if task == "binary" else words >= {"exact", "interval"}
+
+
+def test_shapley_values_of_components_known_within_an_error_hold_the_exact_ones() -> None:
+    rng = np.random.default_rng(47)
+    true = dataclasses.replace(lines_of(rng, "binary"), logit=True)
+    shapes = tuple(
+        dataclasses.replace(shape, coefficients=shape.coefficients + off(rng, shape.n_pieces, 0.1), error=0.1)
+        for shape in true.features
+    )
+    enclosed = dataclasses.replace(true, features=shapes)
+    rows = np.column_stack([rng.uniform(shape.low, shape.high, 20) for shape in true.features])
+    for output in ("score", "probability"):
+        exact, found = (
+            shapley_values(model, rows[:5], output=output, background=rows)  # type: ignore[arg-type]
+            for model in (true, enclosed)
+        )
+        apart = (exact["shapley"] - found["shapley"]).abs()
+        assert (apart <= found["error"]).all()
+        assert apart.max() > 0  # type: ignore[operator]
+    for ask in (
+        lambda: count_completions(enclosed, rows, ["f0"], background=rows),
+        lambda: shapley_values(enclosed, rows, output="class", background=rows),
+    ):
+        with pytest.raises(BadInput, match=r"feature f0: the component is known within 0\.1 only"):
+            ask()
+    words = redundant_features(true)["answer"].to_list()
+    for word, truth in zip(redundant_features(enclosed)["answer"].to_list(), words, strict=True):
+        assert word in (truth, "unknown")
+
+
+def off(rng: np.random.Generator, n_pieces: int, error: float) -> np.ndarray:
+    """A shift of each piece, up or down."""
+    return np.stack([rng.uniform(-error, error, n_pieces), np.zeros(n_pieces)], axis=1)[:, :, None]
+
+
+def lines_of(rng: np.random.Generator, task: str) -> AdditiveModel:
+    """Four features of five lines each over an interval."""
+    shapes = tuple(
+        Shape(f"f{j}", np.linspace(-1, 1, 6), rng.normal(size=(5, 2, 1)), low=-1.0, high=1.0) for j in range(4)
+    )
+    return AdditiveModel(
+        shapes,
+        rng.normal(size=1),
+        task=task,
+        classes=("no", "yes") if task == "binary" else (),  # type: ignore[arg-type]
+    )
 
 
 def test_the_cheapest_set_that_hits_all_equals_enumeration() -> None:

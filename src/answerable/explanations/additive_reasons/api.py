@@ -156,15 +156,18 @@ def is_sufficient(model: Any, X: Any, features: Sequence[str], *, tolerance: flo
 
     Returns
     -------
-    row (from 1), sufficient, slack (by how much the worst completion clears the line), counterexample (the worst
-    completion as a list of "name = value", where it is not sufficient), guarantee
+    row (from 1), sufficient (whether it is proved so), slack (by how much the worst completion clears the line, at
+    least), counterexample (the worst completion as a list of "name = value", where it is not sufficient), guarantee
+    (exact; unknown where neither a proof nor a counterexample was found)
     """
     given = load(model)
     fixed = np.isin(np.arange(len(given.features)), given.numbers_of(features))
     kept, slack, worst, words = sufficiency(given, given.encode(X), fixed, tolerance)
     shown = [
-        [] if sure else [f"{shape.name} = {shape.shown(v)}" for shape, v in zip(given.features, row, strict=True)]
-        for sure, row in zip(kept, worst, strict=True)
+        []
+        if sure or word == "unknown"
+        else [f"{shape.name} = {shape.shown(v)}" for shape, v in zip(given.features, row, strict=True)]
+        for sure, word, row in zip(kept, words, worst, strict=True)
     ]
     return pl.DataFrame(
         {"row": _numbers(len(kept)), "sufficient": kept, "slack": slack, "counterexample": shown, "guarantee": words},

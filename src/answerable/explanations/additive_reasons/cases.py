@@ -2,6 +2,7 @@
 
 - one score decides, no pairs: one sort a row (:mod:`.solver`), exact;
 - pairs: sets tested one by one (:mod:`.joint_cases`), worst completions by bucket elimination (:mod:`.pairs`);
+- components known within an error (networks of too many lines): the same tests, with that error on both sides;
 - several classes: one demand a rival; a regression: one demand a side of the tolerance (:mod:`.covers`).
 """
 
@@ -21,7 +22,7 @@ from answerable.subjects.additive_model.ranges import Range, ranges
 from .arguments import tolerance_of
 from .completions import are_on_grid
 from .covers import Cover, cheapest_cover
-from .joint_cases import EXACT, INTERVAL, Prepared, Row, row_by_tests, standing
+from .joint_cases import EXACT, INTERVAL, UNKNOWN, Prepared, Row, row_by_tests, standing
 from .solver import EPSILON, Reasons, reasons, sufficient, tie_class
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +40,7 @@ class Cases(NamedTuple):
         decision, by how much all falls short
     reason_bound, change_bound : (n_rows,) no reason or change is smaller (for costs: cheaper)
     worst : (n_rows, n_features) encoded values that go furthest against the decision
-    guarantee_reason, guarantee_change : (n_rows,) "exact", "subset-minimal" or "interval"
+    guarantee_reason, guarantee_change : (n_rows,) "exact", "subset-minimal", "interval" or "unknown"
     borderline : (n_rows,) bool, decided in fractions
     excess : (n_rows, n_features) the most that another value of the feature alone can take away from the decision
     core, some : (n_rows, n_features) bool, features in every smallest reason, and in some; only of one score without
@@ -109,7 +110,7 @@ def cases(
     tolerance = tolerance_of(model, tolerance)
     if not len(encoded):
         raise BadInput("there are no rows", where="X", mend="give at least one")
-    if model.pairs:
+    if model.pairs or model.error:
         prepared = Prepared(model, tolerance)
         free = _free(model, frozen)
         return _joined([row_by_tests(prepared, row, free, costs) for row in encoded])
@@ -305,13 +306,13 @@ def sufficiency(
     (n_rows,) bool, (n_rows,) float64, (n_rows, n_features) encoded, (n_rows,) words
     """
     tolerance = tolerance_of(model, tolerance)
-    if model.pairs or model.task == "regression" or model.n_outputs > 1:
+    if model.pairs or model.error or model.task == "regression" or model.n_outputs > 1:
         prepared = Prepared(model, tolerance)
         found = [standing(prepared.demands(row, prepared.decided(row)), row, ~fixed) for row in encoded]
         return (
             np.array([one.certain for one in found]), np.array([one.left for one in found]),
             np.array([one.witness for one in found]),
-            [EXACT if one.certain == one.possible else INTERVAL for one in found],
+            [EXACT if one.certain == one.possible else UNKNOWN for one in found],
         )  # fmt: skip
     ends = ranges(model)
     own = model.contributions(encoded)[:, :, 0]

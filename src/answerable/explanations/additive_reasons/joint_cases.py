@@ -24,7 +24,7 @@ from .solver import EPSILON
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-EXACT, MINIMAL, INTERVAL = "exact", "subset-minimal", "interval"
+EXACT, MINIMAL, INTERVAL, UNKNOWN = "exact", "subset-minimal", "interval", "unknown"
 
 
 class Row(NamedTuple):
@@ -51,6 +51,7 @@ class Demand(NamedTuple):
     model : states and tables
     own, states : (n_features,) main effects of the row, and its states
     size : sum of what is added up, in absolute value, which bounds the rounding
+    doubt : how far what is computed can be from the truth, beyond rounding
     unrounded : gives model and own in fractions, where they are themselves differences of stored numbers
     """
 
@@ -61,6 +62,7 @@ class Demand(NamedTuple):
     shift: tuple[float, ...]
     strict: bool
     size: float
+    doubt: float = 0.0
     unrounded: Callable[[], tuple[PairModel, npt.NDArray[Any]]] | None = None
 
     def least(self, row: Floats, released: Bools) -> Extreme:
@@ -144,6 +146,7 @@ class Prepared:
         if self.tolerance is None:
             return [self._demand(row, 0, 0, 1 if decision else -1, strict=not decision)]
         one = self._demand(row, 0, 0, 1, strict=False)
+        one = one._replace(doubt=2 * one.doubt)  # the row's own output may be off too
         # the row's own output in its parts, so that it can be added up without rounding
         own = [one.model.offset, *one.own.tolist(), *(float(pair(row[None])[0, 0]) for pair in self.model.pairs)]
         size = 2 * one.size + self.tolerance
@@ -181,7 +184,7 @@ class Prepared:
         states = _states_of(row, part.edges, part.bins)
         size = part.size + float(np.abs(own).sum())
         if decision == rival:
-            return Demand(part.joint, own, states, sign, (), strict, size)
+            return Demand(part.joint, own, states, sign, (), strict, size, self.model.error)
 
         def unrounded() -> tuple[PairModel, npt.NDArray[Any]]:
             if (decision, rival) not in self._unrounded:
@@ -189,7 +192,7 @@ class Prepared:
             values = self.model.contributions(row[None])[0]
             return self._unrounded[decision, rival], in_fractions(values[:, decision]) - in_fractions(values[:, rival])
 
-        return Demand(part.joint, own, states, sign, (), strict, size, unrounded)
+        return Demand(part.joint, own, states, sign, (), strict, size, 2 * self.model.error, unrounded)
 
 
 class _Part(NamedTuple):
@@ -203,11 +206,13 @@ class _Part(NamedTuple):
 def standing(demands: Sequence[Demand], row: Floats, released: Bools) -> Slack:
     """How the decision stands once some features are released."""
     ends = [demand.least(row, released) for demand in demands]
-    certain = [demand.met(end.value) for demand, end in zip(demands, ends, strict=True)]
-    possible = [demand.met(end.reached) for demand, end in zip(demands, ends, strict=True)]
+    certain = [demand.met(end.value - demand.doubt) for demand, end in zip(demands, ends, strict=True)]
+    possible = [demand.met(end.reached + demand.doubt) for demand, end in zip(demands, ends, strict=True)]
     worst = min(range(len(ends)), key=lambda k: (possible[k], ends[k].reached))
     return Slack(
-        all(certain), all(possible), float(min(end.value for end in ends)), float(min(end.reached for end in ends)),
+        all(certain), all(possible),
+        float(min(end.value - demand.doubt for demand, end in zip(demands, ends, strict=True))),
+        float(min(end.reached + demand.doubt for demand, end in zip(demands, ends, strict=True))),
         ends[worst].witness,
     )  # fmt: skip
 
@@ -234,15 +239,16 @@ def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | N
 
     nothing = stand(np.zeros(n, bool))
     score = nothing.left if decision or prepared.model.n_outputs > 1 else -nothing.left
-    if prepared.tolerance is not None:
-        score = float(prepared.model.score(row[None])[0, 0])
-    excess = np.array([nothing.left - stand(np.arange(n) == j).reached for j in range(n)])
+    if prepared.tolerance is not None or prepared.model.error:
+        score = float(prepared.model.score(row[None])[0, 0] - prepared.model.cutoff)
+    excess = np.array([nothing.reached - stand(np.arange(n) == j).reached for j in range(n)])
     order = [int(j) for j in np.argsort(-excess, kind="stable") if free[j]]
     reason = smallest_set(lambda chosen: stand(~chosen).certain, order, n)
-    assert reason is not None  # all features together always suffice
     cheap = order if costs is None else sorted(order, key=lambda j: -excess[j] / costs[j])
     change = smallest_set(lambda chosen: not stand(chosen).possible, cheap, n, costs=costs)
-    reason_bound, change_bound = reason.bound, (change.bound if change else np.inf)
+    # where the score lies within the model's own error of the line, nothing is certain, not even the decision
+    known = np.ones(n, bool) if reason is None else reason.chosen
+    reason_bound, change_bound = (reason.bound if reason else np.inf), (change.bound if change else np.inf)
     loose = any(one.certain != one.possible for one in seen.values())
     if loose:
         # what is not refuted may be a reason, and what is not certain may flip: both bounds are of these
@@ -250,11 +256,13 @@ def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | N
         uncertain = smallest_set(lambda chosen: not stand(chosen).certain, cheap, n, costs=costs)
         reason_bound = unrefuted.bound if unrefuted else 0.0
         change_bound = uncertain.bound if uncertain else np.inf
+    if reason is None:
+        reason_bound, change, change_bound = 0.0, None, 0.0
     changed = change.chosen if change else np.zeros(n, bool)
-    after, left = stand(changed if change else free), stand(~reason.chosen).left
+    after, left = stand(changed if change else free), stand(~known).left
     near = 4 * (n + len(demands[0].model.tables)) * EPSILON * max(demand.size for demand in demands)
     return Row(
-        score, decision, reason.chosen, left, reason_bound, changed, abs(after.reached), change_bound, after.witness,
+        score, decision, known, left, reason_bound, changed, abs(after.reached), change_bound, after.witness,
         _word(reason, reason_bound, loose=loose), _word(change, change_bound, loose=loose),
         bool(min(abs(one.left) for one in seen.values()) < near), excess,
     )  # fmt: skip
@@ -262,7 +270,7 @@ def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | N
 
 def _word(found: SmallestSet | None, bound: float, *, loose: bool) -> str:
     if found is None:
-        return EXACT if np.isinf(bound) else INTERVAL
+        return EXACT if np.isinf(bound) else UNKNOWN
     if found._replace(bound=bound).proved:
         return EXACT
     return INTERVAL if loose else MINIMAL

@@ -61,6 +61,7 @@ def completions_table(
     """The table of :func:`count_completions` for encoded rows."""
     one_score_only(given, "count_completions")
     distribution(weights, width)
+    _exact_form_only(given, "completions")
     most_atoms = whole(most_atoms, "most_atoms")
     if given.task == "regression":
         raise BadInput("completions are asked of two classes", where="a regression model", mend="give a binary model")
@@ -149,10 +150,14 @@ def shapley_matrix(
         base = float(model.intercept[0] - model.cutoff) + sum(part.mean for part in parts)
         for pair in model.pairs:
             base += _add_pair(model, pair, encoded, values, background, weights)
-        return values, np.zeros_like(values), np.full(len(values), base), "exact"
+        # an enclosed component and its mean may each be off by the same bound
+        off = np.broadcast_to([2 * shape.error for shape in model.features], values.shape)
+        return values, off.astype(np.float64), np.full(len(values), base), "enclosure" if model.error else "exact"
     if output == "probability" and not model.logit:
         mend = "ask for the score or the class"
         raise BadInput("the score is no log odds, so it has no probability", where="output", mend=mend)
+    if output == "class":
+        _exact_form_only(model, "Shapley values of the class")
     if model.pairs:
         found = _joint_shapley(model, encoded, output, background, weights, width)
     elif output == "probability" and background is not None:
@@ -169,7 +174,7 @@ def shapley_matrix(
     if not found:
         return own, own, np.zeros(0), "exact"
     return (
-        np.array([one.values for one in found]), np.array([one.error for one in found]),
+        np.array([one.values for one in found]), np.array([one.error for one in found]) + model.error / 2,
         np.array([one.base for one in found]), " or ".join(dict.fromkeys(one.engine for one in found)),
     )  # fmt: skip
 
@@ -187,6 +192,16 @@ def _joint_shapley(
     if output == "probability":
         return [of_joint_probability(joint, row) for row in rows]
     return [of_joint_class(joint, row, width=width) for row in rows]
+
+
+def _exact_form_only(model: AdditiveModel, what: str) -> None:
+    enclosed = [shape.name for shape in model.features if shape.error]
+    if enclosed:
+        raise BadInput(
+            f"the component is known within {max(shape.error for shape in model.features):.1g} only, and {what} count"
+            " what lies on either side of a line",
+            where=f"feature {enclosed[0]}", mend="ask for reasons, changes, or Shapley values of score or probability",
+        )  # fmt: skip
 
 
 def _components(model: AdditiveModel, parts: Sequence[Marginal], wanted: Sequence[int]) -> list[Component]:

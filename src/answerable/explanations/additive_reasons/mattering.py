@@ -51,7 +51,7 @@ def redundancy_of(model: AdditiveModel, *, seed: int = 0) -> list[Redundancy]:
         levels.append(np.array([ends.low[j], ends.high[j]]) if reached is None else reached)
         continuous.append(reached is None)
     offset = float(model.intercept[0] - model.cutoff)
-    return redundancies(levels, continuous, offset, seed=seed)
+    return redundancies(levels, continuous, offset, error=model.error, seed=seed)
 
 
 def _levels(shape: Shape) -> Floats | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from answerable.answer import Answer, Figure, Metric, Table, Verdict
+from answerable.answer import Answer, Figure, Table
 from answerable.errors import BadInput
 from answerable.question import Field, Question, Subject
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
 
     from answerable.run import Run
@@ -169,28 +167,30 @@ class AdditiveReasons(Question):
         from .arguments import costs_of, tolerance_of
         from .cases import cases
         from .hardness import complexity
+        from .telling import limits, metrics, summary, verdict
 
         table = read_table(self.rows)
         model = self._restricted(load(self.model, table))
         numbers = self._numbers(table.height)
-        encoded = np.ascontiguousarray(model.encode(table[[number - 1 for number in numbers]]))
+        encoded = np.ascontiguousarray(model.encode(table[[number - 1 for number in numbers]], numbers=numbers))
+        costs = costs_of(model, _pairs(self.costs, "costs", _cost))
         found = cases(
             model,
             encoded,
             frozen=model.numbers_of(self.frozen or ()),
             tolerance=tolerance_of(model, self.within, where="within"),
-            costs=costs_of(model, _pairs(self.costs, "costs", _cost)),
+            costs=costs,
         )
         run.status("tables")
         tables = self._tables(model, encoded, found, numbers)
         tables["complexity"] = Table(complexity(model), COMPLEXITY, title="What each question costs for this model")
         return Answer(
-            summary=_summary(model, found, numbers),
-            metrics=_metrics(model, found, encoded, tables, self.rows),
+            summary=summary(model, found, numbers),
+            metrics=metrics(model, found, tables, costs),
             tables=tables,
             figures=self._figures(model, encoded, found, numbers, tables),
-            limits=_limits(model, self),
-            verdict=_verdict(model, found, numbers),
+            limits=limits(model, self),
+            verdict=verdict(model, found, numbers),
         )
 
     def _restricted(self, model: AdditiveModel) -> AdditiveModel:
@@ -212,6 +212,7 @@ class AdditiveReasons(Question):
         from .api import features_table
         from .likelihood import completions_table
         from .mattering import redundant_features
+        from .telling import case_rows
 
         counted = slice(0, MOST_ROWS_COUNTED)
         columns: list[Any] = [column[counted] for column in found]
@@ -234,7 +235,7 @@ class AdditiveReasons(Question):
             return joined.drop("row").rename({"number": "row"}).select(columns)
 
         tables = {
-            "cases": Table(_case_rows(model, found, numbers), CASES, title="Reasons and changes"),
+            "cases": Table(case_rows(model, found, numbers), CASES, title="Reasons and changes"),
             "features": Table(renumbered(features), FEATURES, title="Feature by feature"),
         }
         if self.known is not None:
@@ -253,6 +254,7 @@ class AdditiveReasons(Question):
         import polars as pl
 
         from . import figures
+        from .telling import sampled_scores
 
         first = tables["features"].frame.filter(pl.col("row") == numbers[0])
         decided = tables["cases"].frame.row(0, named=True)
@@ -262,7 +264,7 @@ class AdditiveReasons(Question):
             held = model.numbers_of(self.frozen or ())
             drawn["margin"] = Figure.drawn(figures.margin_cascade, first, case=decided, margin=margin)
             drawn["scores"] = Figure.drawn(
-                figures.score_distribution, _sampled_scores(model, encoded[0], found.reason[0], held), case=decided
+                figures.score_distribution, sampled_scores(model, encoded[0], found.reason[0], held), case=decided
             )
         if not first["shapley"].is_nan().any():
             drawn["shapley"] = Figure.drawn(figures.shapley_bars, first, output=self.output, row=numbers[0])
@@ -306,175 +308,3 @@ def _cost(text: str, where: str) -> float:
         return float(text)
     except ValueError:
         raise BadInput(f"{text[:60]!r} is no number", where=where, mend="give a number above 0") from None
-
-
-def _case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.DataFrame:
-    import numpy as np
-    import polars as pl
-
-    from .api import new_values, tied
-
-    def in_words(chosen: Any) -> pl.Series:
-        return tied(model, found, chosen).list.join(", ")
-
-    names = np.array(model.names, object)
-    bound = np.where(np.isfinite(found.change_bound), found.change_bound, np.nan)
-    return pl.DataFrame(
-        {
-            "row": numbers,
-            "decision": [_decision(model, int(d)) for d in found.decision],
-            "score": found.score,
-            "reason": [", ".join(names[chosen]) for chosen in found.reason],
-            "reason_size": found.reason.sum(axis=1),
-            "reason_bound": found.reason_bound,
-            "reason_slack": found.reason_slack,
-            "in_every_reason": in_words(found.core),
-            "in_some_reason": in_words(found.some),
-            "reason_guarantee": found.guarantee_reason,
-            "change": [", ".join(values) for values in new_values(model, found)],
-            "change_size": found.change.sum(axis=1),
-            "change_bound": pl.Series(bound).fill_nan(None),
-            "change_slack": found.change_slack,
-            "change_guarantee": found.guarantee_change,
-            "at_line": pl.Series(
-                [None if model.task == "regression" else bool(s == 0) for s in found.score], dtype=pl.Boolean
-            ),
-            "borderline": found.borderline,
-        }
-    )
-
-
-def _decision(model: AdditiveModel, number: int) -> str:
-    return model.classes[number] if model.classes else "value"
-
-
-def _metrics(
-    model: AdditiveModel, found: Cases, encoded: Any, tables: dict[str, Table], rows: Any
-) -> dict[str, Metric]:
-    import numpy as np
-
-    n = len(found.score)
-    exact = float(
-        np.mean([a == b == "exact" for a, b in zip(found.guarantee_reason, found.guarantee_change, strict=True)])
-    )
-    possible = np.isfinite(found.change_bound)
-    sizes = found.reason.sum(axis=1)
-    metrics = {
-        "cases": _exact(n, "cases", "rows explained", "Cases"),
-        "proved_share": _exact(exact, "1", "reason and change both proved smallest", "Share of cases proved"),
-        "reason_size": _exact(float(sizes.mean()), "features", "mean over cases", "Size of the smallest reason, mean"),
-        "reason_size_largest": _exact(int(sizes.max()), "features", "largest over cases", "Size of the largest reason"),
-        "change_possible_share": _exact(
-            float(possible.mean()), "1", "some change of unfrozen features flips it", "Share of decisions that can flip"
-        ),
-        "change_size": Metric(
-            float(found.change.sum(axis=1)[possible].mean()) if possible.any() else math.nan,
-            kind="exact", unit="features", method="mean over cases that can flip",
-            label="Size of the smallest change, mean", reason="" if possible.any() else "no decision can flip",
-        ),
-        "smallest_slack": _exact(
-            float(found.reason_slack.min()), "score", "worst completion of a reason, least over cases",
-            "Least distance of a reason from the line",
-        ),
-        "features": _exact(len(model.features), "features", "of the model", "Features"),
-    }  # fmt: skip
-    if "completions" in tables:
-        frame = tables["completions"].frame
-        low, value, high = (float(frame[name].mean()) for name in ("low", "probability", "high"))  # type: ignore[arg-type]
-        label = "Probability that the decision stays, mean"
-        if high - low <= 1e-12:
-            metrics["kept_probability"] = _exact(value, "1", "all completions, counted", label)
-        else:
-            sampled = "sampled" in frame["guarantee"]
-            metrics["kept_probability"] = Metric(
-                value, low, high, kind="estimated" if sampled else "bounds", label=label,
-                method="Clopper and Pearson, 95 % a row" if sampled else "Vaaler's majorants",
-            )  # fmt: skip
-    if "redundancy" in tables:
-        words = tables["redundancy"].frame["answer"].to_list()
-        count, method = words.count("redundant"), "proved by ends or listed sums"
-        metrics["redundant_features"] = _exact(count, "features", method, "Features that can never matter")
-    return metrics
-
-
-def _exact(value: float, unit: str, method: str, label: str) -> Metric:
-    return Metric(value, kind="exact", unit=unit, method=method, label=label)
-
-
-def _summary(model: AdditiveModel, found: Cases, numbers: list[int]) -> str:
-    import numpy as np
-
-    sizes = found.reason.sum(axis=1)
-    possible = np.isfinite(found.change_bound)
-    n = len(model.features)
-    if len(numbers) == 1:
-        what = f"“{_decision(model, int(found.decision[0]))}”" if model.classes else "this value"
-        change = f"changing {found.change[0].sum()} flips it" if possible[0] else "no change of them flips it"
-        return f"Of {n} features {sizes[0]} alone settle the decision {what} for row {numbers[0]}, and {change}."
-    flips = (
-        f"{found.change.sum(axis=1)[possible].mean():.1f} changed ones flip it"
-        if possible.any()
-        else "none can be flipped"
-    )
-    never = int((~possible).sum())
-    ending = f"; {never} cannot be flipped" if never and possible.any() else ""
-    settled = f"{sizes.mean():.1f} of {n} features settle a decision on average"
-    return f"Over {len(numbers)} cases, {settled} and {flips}{ending}."
-
-
-def _verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict | None:
-    """For one case: whether it is proved."""
-    unproved = sum(g != "exact" for g in (*found.guarantee_reason, *found.guarantee_change))
-    if not unproved:
-        return Verdict("proved", f"each of {len(numbers)} smallest reasons and changes was proved smallest")
-    return Verdict(
-        "undecided",
-        f"{unproved} of {2 * len(numbers)} reasons and changes are not proved smallest",
-        "fit the model without pairs, or ask of fewer features",
-    )
-
-
-def _limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
-    limits = [
-        "A reason settles what this model decides; it does not say that the decision is right or fair.",
-        "Features may take any combination of values in their domains, also combinations that no person has.",
-        "A smallest change says what would move the model, not what a person can do or what it would cause.",
-    ]
-    if asked.output != "score" or asked.known is not None:
-        limits.append("Probabilities and Shapley values take the features to be independent of one another.")
-    open_ended = [shape.name for shape in model.features if not shape.levels and math.isinf(shape.high - shape.low)]
-    if open_ended:
-        limits.append(f"{', '.join(open_ended[:4])} may take any number: the model states no observed range.")
-    if model.pairs:
-        limits.append(
-            f"{len(model.pairs)} pairs of features were kept in full; where they join too many features, completions"
-            " and Shapley values of probability and class are sampled, and their intervals hold for 95 of 100 samples."
-        )
-    return limits
-
-
-def _sampled_scores(model: AdditiveModel, row: np.ndarray, known: np.ndarray, frozen: list[int]) -> pl.DataFrame:
-    """Scores of random completions: known and frozen features kept, the others drawn evenly from their pieces."""
-    import numpy as np
-    import polars as pl
-
-    from answerable.subjects.additive_model.ranges import reachable
-
-    rng = np.random.default_rng(0)
-    n_draws = 4000
-    total = np.full((2, n_draws), float(model.intercept[0] - model.cutoff))
-    own = model.contributions(row[None])[0, :, 0]
-    for j, shape in enumerate(model.features):
-        pieces = reachable(shape)
-        drawn = rng.integers(len(pieces), size=n_draws)
-        ends = np.array([[low, high] for _, low, high, _, _ in pieces])
-        ends = np.where(np.isfinite(ends), ends, ends[:, ::-1])
-        ends = np.where(np.isfinite(ends), ends, 0.0)
-        if shape.constant:
-            values = np.array([shape.coefficients[k, 0, 0] for k, *_ in pieces])[drawn]
-        else:
-            points = ends[drawn, 0] + rng.random(n_draws) * (ends[drawn, 1] - ends[drawn, 0])
-            values = shape(np.floor(points) if shape.integer else points)[:, 0]
-        total[0] += own[j] if j in frozen else values
-        total[1] += own[j] if known[j] or j in frozen else values
-    return pl.DataFrame({"nothing": total[0], "reason": total[1]})

@@ -37,7 +37,8 @@ class Redundancy(NamedTuple):
 
 
 def redundancies(
-    levels: Sequence[Floats], continuous: Sequence[bool], offset: float = 0.0, *, seed: int = 0,
+    levels: Sequence[Floats], continuous: Sequence[bool], offset: float = 0.0, *, error: float = 0.0,
+    seed: int = 0,
     most_atoms: int = MOST_ATOMS,
     tries: int = TRIES,
 ) -> list[Redundancy]:  # fmt: skip
@@ -48,12 +49,13 @@ def redundancies(
     levels : each feature's reachable components; of a continuous one its two ends
     continuous : whether every value between a feature's ends is reachable
     offset : intercept less cutoff
+    error : how far any sum may be off beyond rounding
     seed : of the completions that are tried; it never changes a proved answer
     most_atoms : sums listed at most, of each half
     tries : completions tried for each feature before its sums are listed
     """
     rng = np.random.default_rng(seed)
-    return [_of_feature(i, levels, continuous, offset, rng, most_atoms, tries) for i in range(len(levels))]
+    return [_of_feature(i, levels, continuous, offset, error, rng, most_atoms, tries) for i in range(len(levels))]
 
 
 def _of_feature(
@@ -61,6 +63,7 @@ def _of_feature(
     levels: Sequence[Floats],
     continuous: Sequence[bool],
     offset: float,
+    error: float,
     rng: np.random.Generator,
     most: int,
     tries: int,
@@ -70,12 +73,12 @@ def _of_feature(
     nothing = np.full(len(levels), np.nan)
     least = offset + sum(float(levels[j].min()) for j in others)
     greatest = offset + sum(float(levels[j].max()) for j in others)
-    doubt = (
+    doubt = error + (
         0.0
         if are_on_grid([offset], *levels)
         else 4 * len(levels) * EPSILON * (abs(offset) + sum(float(np.abs(part).max()) for part in levels))
     )
-    if low == high or greatest + high < -doubt or least + low >= doubt:
+    if (low == high and not error) or greatest + high < -doubt or least + low >= doubt:
         return Redundancy("redundant", "ends", nothing)
     # the window of rests in which the feature decides: [-high, -low)
     witness = _witness(i, others, levels, continuous, offset, rng, doubt, tries)

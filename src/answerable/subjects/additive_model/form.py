@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 Task = Literal["regression", "binary", "multiclass"]
 # What a model may have of pieces in one feature; beyond, only bounds would be at hand.
 MOST_PIECES = 1_000_000
+LARGEST = 1e150  # what scores may add up to, so that no sum or product of two overflows
 BLOCK = 4096  # rows whose values stay in a core's own cache while all features are looked up
 
 
@@ -49,6 +50,7 @@ class Shape:
     missing : (n_outputs,) what a missing value contributes; None where it may not be missing
     weights : (p,) how often each piece was seen when the model was fitted; None where that is not known
     missing_weight : the same of a missing value
+    error : proved bound of how far the component can be from its pieces; 0 where it is the pieces
     """
 
     name: str
@@ -64,6 +66,7 @@ class Shape:
     missing: Floats | None = None
     weights: Floats | None = None
     missing_weight: float = 0.0
+    error: float = 0.0
 
     def __post_init__(self) -> None:
         coefficients = np.asarray(self.coefficients, np.float64)
@@ -86,6 +89,8 @@ class Shape:
         if not np.isfinite(coefficients).all():
             piece = int(np.argwhere(~np.isfinite(coefficients))[0, 0])
             raise BadInput(f"the score of piece {piece + 1} is not finite", where=where, mend="mend the fitted model")
+        if not 0 <= self.error < math.inf:
+            raise BadInput(f"its error is {self.error:g}", where=where, mend="give a finite number of at least 0")
         if self.missing is not None and not np.isfinite(self.missing).all():
             raise BadInput("the score of a missing value is not finite", where=where, mend="mend the fitted model")
         if not self.low <= self.high:
@@ -273,6 +278,13 @@ class AdditiveModel:
             raise BadInput(f"two features are called {twice!r}", where=self.source, mend="give each a name of its own")
         if not np.isfinite(self.intercept).all():
             raise BadInput("the intercept is not finite", where=self.source, mend="mend the fitted model")
+        with np.errstate(over="ignore"):
+            most = float(np.abs(self.intercept).max()) + abs(self.cutoff)
+            most += sum(float(np.abs(part).max()) for part in (shape.coefficients for shape in self.features))
+            most += sum(float(np.abs(pair.values).max()) for pair in self.pairs)
+        if not most < LARGEST:
+            what = f"its scores add up to {most:.0e}, beyond {LARGEST:.0e}"
+            raise BadInput(what, where=self.source, mend="give scores in a larger unit")
         scores = [(f"feature {shape.name}", shape.coefficients.shape[2]) for shape in self.features]
         scores += [(f"pair {pair.first} & {pair.second}", pair.values.shape[2]) for pair in self.pairs]
         for where, n_scores in scores:
@@ -347,6 +359,11 @@ class AdditiveModel:
         return [shape.name for shape in self.features]
 
     @property
+    def error(self) -> float:
+        """Proved bound of how far any score can be from the original's; 0 for an exact form."""
+        return sum(shape.error for shape in self.features)
+
+    @property
     def n_outputs(self) -> int:
         """Number of scores: one, or one for each class of several."""
         return len(self.intercept)
@@ -399,13 +416,14 @@ class AdditiveModel:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def encode(self, X: Any, *, inside: bool = True) -> Floats:
+    def encode(self, X: Any, *, inside: bool = True, numbers: Sequence[int] | None = None) -> Floats:
         """Rows as (n_samples, n_features) float64: categories by their number, NaN for a missing value.
 
         Parameters
         ----------
         X : a dataframe with the features' columns, or an array in their order
         inside : refuse values outside the domain
+        numbers : of the rows, by which an error names them; from 1 by default
 
         Raises
         ------
@@ -421,10 +439,11 @@ class AdditiveModel:
             return self._checked_rows(X) if inside else X  # as it is, without a copy
         columns = columns_of(X, self)
         encoded = np.empty((len(columns[0]), len(self.features)), order="F")
+        counted: Sequence[int] = range(1, len(encoded) + 1) if numbers is None else numbers
         for j, (shape, column) in enumerate(zip(self.features, columns, strict=True)):
-            encoded[:, j] = encoded_column(shape, column)
+            encoded[:, j] = encoded_column(shape, column, counted)
             if inside:
-                _check_inside(shape, encoded[:, j])
+                _check_inside(shape, encoded[:, j], counted)
         return encoded
 
     def _checked_rows(self, rows: Floats) -> Floats:
@@ -432,7 +451,7 @@ class AdditiveModel:
             columns_of(rows, self)  # says so
         for start in range(0, len(rows), BLOCK):
             for j, shape in enumerate(self.features):
-                _check_inside(shape, rows[start : start + BLOCK, j], start)
+                _check_inside(shape, rows[start : start + BLOCK, j], range(start + 1, start + BLOCK + 1))
         return rows
 
     def contributions(self, encoded: Floats) -> Floats:
@@ -561,10 +580,11 @@ def _is_nan(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def encoded_column(shape: Shape, column: Any) -> Floats:
+def encoded_column(shape: Shape, column: Any, numbers: Sequence[int] | None = None) -> Floats:
     """A column as numbers: categories by the number of their level, NaN for a missing value."""
+    numbers = range(1, len(column) + 1) if numbers is None else numbers
     if not shape.levels:
-        return _numbers(shape, column)
+        return _numbers(shape, column, numbers)
     code = {level: float(k) for k, level in enumerate(shape.levels)}
     entries = column.to_list() if isinstance(column, pl.Series) else list(column)
     out = np.empty(len(entries))
@@ -575,7 +595,7 @@ def encoded_column(shape: Shape, column: Any) -> Floats:
         found = code.get(level_name(entry), code.get(str(entry)))
         if found is None:
             raise BadInput(
-                f"{str(entry)[:40]!r} is no category it knows", where=f"row {i + 1}, feature {shape.name}",
+                f"{str(entry)[:40]!r} is no category it knows", where=f"row {numbers[i]}, feature {shape.name}",
                 mend=f"give {shape.described()}",
             )  # fmt: skip
         out[i] = found
@@ -591,25 +611,28 @@ def level_name(entry: Any) -> str:
     return str(entry)
 
 
-def _numbers(shape: Shape, column: Any) -> Floats:
+def _numbers(shape: Shape, column: Any, numbers: Sequence[int]) -> Floats:
     if isinstance(column, pl.Series):
         cast = column.cast(pl.Float64, strict=False)
         lost = cast.is_null() & column.is_not_null()
         if lost.any():
             row = int(lost.arg_max() or 0)
             raise BadInput(
-                f"{str(column[row])[:40]!r} is no number", where=f"row {row + 1}, feature {shape.name}",
+                f"{str(column[row])[:40]!r} is no number", where=f"row {numbers[row]}, feature {shape.name}",
                 mend=f"give {shape.described()}",
             )  # fmt: skip
         return cast.fill_null(math.nan).to_numpy()
+    if np.iscomplexobj(column):
+        mend = f"give {shape.described()}"
+        raise BadInput("it holds complex numbers", where=f"feature {shape.name}", mend=mend)
     try:
         return np.asarray(column, np.float64)
-    except ValueError:
+    except (ValueError, TypeError):
         raise BadInput("it holds text", where=f"feature {shape.name}", mend=f"give {shape.described()}") from None
 
 
-def _check_inside(shape: Shape, column: Floats, before: int = 0) -> None:
-    """Raise for the first value outside the domain; ``before`` rows precede the column's."""
+def _check_inside(shape: Shape, column: Floats, numbers: Sequence[int]) -> None:
+    """Raise for the first value outside the domain; ``numbers`` are of the rows."""
     if _all_inside(shape, column):
         return
     missing = np.isnan(column)
@@ -617,7 +640,7 @@ def _check_inside(shape: Shape, column: Floats, before: int = 0) -> None:
         row = int(missing.argmax())
         raise BadInput(
             "the value is missing",
-            where=f"row {before + row + 1}, feature {shape.name}",
+            where=f"row {numbers[row]}, feature {shape.name}",
             mend=f"give {shape.described()}",
         )
     outside = (column < shape.low) | (column > shape.high)
@@ -628,7 +651,7 @@ def _check_inside(shape: Shape, column: Floats, before: int = 0) -> None:
     if outside.any():
         row = int(outside.argmax())
         raise BadInput(
-            f"{shape.shown(column[row])} is outside the domain", where=f"row {before + row + 1}, feature {shape.name}",
+            f"{shape.shown(column[row])} is outside the domain", where=f"row {numbers[row]}, feature {shape.name}",
             mend=f"give {shape.described()}, or widen the domain",
         )  # fmt: skip
 

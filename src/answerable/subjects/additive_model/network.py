@@ -3,10 +3,14 @@
 A network of linear layers and ReLU of one input is piecewise linear. A sorted list of breakpoints is pushed through the
 layers: between two of them every unit is linear, so where a unit changes its sign the crossing is inserted, then ReLU
 is applied. ExU units, ``clip((x - b) exp(w), 0, 1)``, bend at two values each and go the same way.
+
+Where that gives too many lines, and for tanh and sigmoid, the network is enclosed: lines over cells that are halved
+where its slope may vary most, and a proved bound of how far it can be from them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -18,15 +22,18 @@ from answerable.errors import BadInput
 from .form import MOST_PIECES, AdditiveModel, Shape, Task
 
 Floats = npt.NDArray[np.float64]
-SMOOTH = ("Tanh", "Sigmoid", "GELU", "SiLU", "ELU", "CELU", "SELU", "Softplus", "Mish", "LogSigmoid", "Softsign")
+SMOOTH = {"Tanh": "tanh", "Sigmoid": "sigmoid"}
+FIRST_CELLS, MOST_CELLS, HALVINGS = 1024, 16_384, 40
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Layer(NamedTuple):
-    """One step: ``weight @ z + bias``, or clipping each unit to ``[0, ceiling]``."""
+    """One step: ``weight @ z + bias``, or clipping each unit to ``[0, ceiling]``, or a smooth function of each unit."""
 
     weight: Floats | None = None
     bias: Floats | None = None
     ceiling: float = np.inf
+    smooth: str = ""
 
 
 def from_nam(
@@ -41,16 +48,16 @@ def from_nam(
 
     Parameters
     ----------
-    networks : for each feature's name its univariate ``torch.nn.Module``: linear layers, ReLU and ExU in sequence; or a
-        module with such a mapping as ``feature_nns``
+    networks : for each feature's name its univariate ``torch.nn.Module``: linear layers, ReLU, ExU, tanh and sigmoid in
+        sequence; or a module with such a mapping as ``feature_nns``
     domain : ``(low, high)`` of each feature, finite
     intercept : added to the sum
     task : binary (the score is log odds) or regression
-    most_pieces : pieces of one feature at which the exact form is given up
+    most_pieces : pieces of one feature beyond which it is enclosed by lines and a bound
 
     Raises
     ------
-    BadInput : a layer that is not known, a network in train mode, too many pieces, no finite domain
+    BadInput : a layer that is not known, a network in train mode, no finite domain
     """
     networks = getattr(networks, "feature_nns", networks)
     shapes = []
@@ -141,7 +148,7 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
 
     Raises
     ------
-    BadInput : a layer that is not known or has no exact lines, dropout in train mode
+    BadInput : a layer that is not known, dropout in train mode
     """
     found = []
     steps = list(network) if hasattr(network, "__iter__") else [network]
@@ -160,10 +167,10 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
             if kind == "Dropout" and step.training and step.p > 0:
                 raise BadInput("the network is in train mode", where=where, mend="call eval() first")
         elif kind in SMOOTH:
-            mend = "train it with ReLU or ExU, of which reasons can be proved"
-            raise BadInput("it bends everywhere, so that the network is no list of lines", where=where, mend=mend)
+            found.append(Layer(smooth=SMOOTH[kind]))
         else:
-            raise BadInput("it is no layer that is known", where=where, mend="use Linear, ReLU and ExU")
+            mend = "use Linear, ReLU, ReLU6, ExU, Tanh and Sigmoid"
+            raise BadInput("it is no layer that is known", where=where, mend=mend)
     return found
 
 
@@ -172,6 +179,12 @@ def _array(tensor: Any) -> Floats:
 
 
 def _shape(name: str, layers: list[Layer], ends: tuple[float, float], most_pieces: int) -> Shape:
+    exact = None if any(layer.smooth for layer in layers) else _lines_of(name, layers, ends, most_pieces)
+    return exact or _enclosed(name, layers, ends, most_pieces)
+
+
+def _lines_of(name: str, layers: list[Layer], ends: tuple[float, float], most_pieces: int) -> Shape | None:
+    """The lines that a network is; None where they are too many."""
     points = np.array([float(ends[0]), float(ends[1])])
     units = points[None, :]
     for layer in layers:
@@ -184,13 +197,93 @@ def _shape(name: str, layers: list[Layer], ends: tuple[float, float], most_piece
                 points, units = _crossed(points, units, level)
         units = np.clip(units, 0.0, layer.ceiling)
         if len(points) > most_pieces:
-            raise BadInput(
-                f"it has {len(points) - 1:,} pieces, more than the cap of {most_pieces:,}", where=f"feature {name}",
-                mend="narrow its domain, or raise the cap",
-            )  # fmt: skip
+            return None
+    return _lines(name, points, _only(name, units))
+
+
+def _only(name: str, units: Floats) -> Floats:
     if len(units) != 1:
         raise BadInput(f"its network has {len(units)} outputs", where=f"feature {name}", mend="give one output each")
-    return _lines(name, points, units[0])
+    return units[0]
+
+
+def _enclosed(name: str, layers: list[Layer], ends: tuple[float, float], most_pieces: int) -> Shape:
+    """Lines over cells, and how far the network can be from them: a chord is off by a quarter of what the slope varies.
+
+    The cells in which it may be off most are halved until there are enough.
+    """
+    points = np.linspace(ends[0], ends[1], max(2, min(FIRST_CELLS, most_pieces)) + 1)
+    most = max(len(points) - 1, min(MOST_CELLS, most_pieces))
+    errors, scale = _chord_errors(layers, points)
+    for _ in range(HALVINGS):
+        spare = most - len(errors)
+        worst = np.argsort(-errors, kind="stable")[: max(1, min(spare, len(errors) // 4))]
+        worst = worst[errors[worst] > errors.max() / 4]
+        if spare <= 0 or errors.max() <= 16 * EPSILON * scale:
+            break
+        points = np.union1d(points, (points[worst] + points[worst + 1]) / 2)
+        errors, scale = _chord_errors(layers, points)
+    values = _only(name, _run(layers, points[None, :]))
+    shape = _lines(name, points, values)
+    return dataclasses.replace(shape, error=float(errors.max()) + 64 * len(layers) * EPSILON * scale)
+
+
+def _run(layers: list[Layer], units: Floats) -> Floats:
+    for layer in layers:
+        if layer.weight is not None:
+            assert layer.bias is not None
+            units = layer.weight @ units + layer.bias[:, None]
+        else:
+            units = _applied(layer, units)
+    return units
+
+
+def _applied(layer: Layer, units: Floats) -> Floats:
+    if layer.smooth == "tanh":
+        return np.tanh(units)
+    if layer.smooth == "sigmoid":
+        return 0.5 + 0.5 * np.tanh(units / 2)
+    return np.clip(units, 0.0, layer.ceiling)
+
+
+def _slopes(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest slope of a layer's function between two ends."""
+    if layer.smooth:
+        at_low, at_high = _applied(layer, low), _applied(layer, high)
+        slope_low, slope_high = (
+            (1 - at_low**2, 1 - at_high**2)
+            if layer.smooth == "tanh"
+            else (at_low * (1 - at_low), at_high * (1 - at_high))
+        )
+        steepest = np.where((low <= 0) & (high >= 0), 1.0 if layer.smooth == "tanh" else 0.25, 0.0)
+        return np.minimum(slope_low, slope_high), np.maximum(np.maximum(slope_low, slope_high), steepest)
+    surely = (low >= 0) & (high <= layer.ceiling)
+    never = (high <= 0) | (low >= layer.ceiling)
+    return surely.astype(np.float64), (~never).astype(np.float64)
+
+
+def _chord_errors(layers: list[Layer], points: Floats) -> tuple[Floats, float]:
+    """How far a network can be from its chord in each cell, and the size of what is added up, for rounding.
+
+    Values and slopes of every unit are carried through the layers as intervals, all cells at once.
+    """
+    low, high = points[None, :-1], points[None, 1:]
+    least = greatest = np.ones_like(low)
+    scale = 1.0 + float(np.abs(points).max())
+    for layer in layers:
+        if layer.weight is not None:
+            assert layer.bias is not None
+            up, down = np.maximum(layer.weight, 0.0), np.minimum(layer.weight, 0.0)
+            shift = layer.bias[:, None]
+            low, high = up @ low + down @ high + shift, up @ high + down @ low + shift
+            least, greatest = up @ least + down @ greatest, up @ greatest + down @ least
+            scale = float((np.abs(layer.weight).sum(axis=1) * scale + np.abs(layer.bias)).max())
+        else:
+            flat, steep = _slopes(layer, low, high)
+            products = np.stack([flat * least, flat * greatest, steep * least, steep * greatest])
+            least, greatest = products.min(axis=0), products.max(axis=0)
+            low, high = _applied(layer, low), _applied(layer, high)
+    return (greatest - least)[0] * np.diff(points) / 4, scale
 
 
 def _crossed(points: Floats, units: Floats, level: float) -> tuple[Floats, Floats]:

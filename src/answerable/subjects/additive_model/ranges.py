@@ -25,7 +25,7 @@ class Range(NamedTuple):
     """Ends of every feature's component over its domain, for one output.
 
     low, high : (n_features,) the smallest and largest component
-    at_low, at_high : (n_features,) encoded values that reach them, NaN for a missing value
+    at_low, at_high : (n_features,) encoded values that reach them, or come next to them, NaN for a missing value
     low_attained, high_attained : (n_features,) False where the end is approached and not reached
     """
 
@@ -133,7 +133,12 @@ def _candidates(
             found += [(math.floor(at), True), (math.ceil(at), True)] if shape.integer else [(at, True)]
     # Horner's rule, as the evaluation of rows has it, so that an extreme is never one ulp off the row that reaches it
     return [
-        Candidate(_horner(coefficients, at - origin), float(at), attained)
+        # an end that is only approached is shown by the number next to it, which does belong to the piece
+        Candidate(
+            _horner(coefficients, at - origin),
+            float(at if attained else math.nextafter(at, (low + high) / 2)),
+            attained,
+        )
         for at, attained in found
         if low <= at <= high
     ]
