@@ -58,7 +58,7 @@ def as_table(frame: Any) -> pl.DataFrame:
     BadInput : it is no dataframe, or has no rows
     """
     if isinstance(frame, dict):
-        frame = pl.DataFrame(frame, strict=False)
+        frame = _from_columns(frame)
     if isinstance(frame, pl.DataFrame):
         return _with_rows(frame, "table")
     try:
@@ -68,6 +68,15 @@ def as_table(frame: Any) -> pl.DataFrame:
     except (TypeError, AttributeError):
         mend = "give a path or a dataframe"
         raise BadInput(f"a {type(frame).__name__} is no table", where="table", mend=mend) from None
+
+
+def _from_columns(columns: dict[str, Any]) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(columns, strict=False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        found = " ".join(str(error).split())[:200]
+        mend = "give columns of equal length, each of one kind of values"
+        raise BadInput(f"these columns make no table ({found})", where="table", mend=mend) from None
 
 
 def read_column(subject: Any, column: str) -> npt.NDArray[np.float64]:

@@ -16,6 +16,7 @@ from answerable.explanations.path_effects.boosting import BoostedTrees
 from answerable.explanations.path_effects.effects import Effect
 from answerable.explanations.path_effects.identification import identify
 from answerable.explanations.path_effects.sensitivity import EffectRange
+from answerable.explanations.path_effects.solver import stretches, telescope
 from answerable.statistics import influence_interval
 from answerable.statistics.intervals import Interval
 
@@ -205,7 +206,7 @@ def _verdict(asked: Asked, flaws: list[str]) -> Verdict:
 
 
 def _at_once(asked: Asked) -> str:
-    return "" if asked.hidden else f", at {asked.question.level:.0%} for all paths at once"
+    return "" if asked.hidden else f", at {100 * asked.question.level:g} % for all paths at once"
 
 
 def _metrics(asked: Asked) -> dict[str, Metric]:
@@ -234,12 +235,13 @@ def _metrics(asked: Asked) -> dict[str, Metric]:
         label=f"Difference of means, {_contrast(asked)}",
     )
     least = min(row.effective for row in fitted.weights)
+    behind = "rows" if fitted.arrays.groups is None else "groups"
     exact = {
         "rows": (fitted.arrays.treated.size, "rows", "count", "Rows"),
         "effective_rows": (least, "rows", "(sum of weights)² / sum of squares", "Effective rows of the worst weights"),
         "rows_behind": (
-            min(fitted.behind.values()), "rows", "(sum of s²)² / sum of s⁴ of scores",
-            "Rows that the worst interval rests on",
+            min(fitted.behind.values()), behind, "(sum of s²)² / sum of s⁴ of scores",
+            f"{_capital(behind)} that the worst interval rests on",
         ),
         "clipped": (100 * max(fitted.clipped), "%", "count", "Rows whose propensity was moved"),
     }  # fmt: skip
@@ -364,12 +366,25 @@ def _limits(asked: Asked, flaws: list[str]) -> list[str]:
         if asked.hidden:
             found.append(f"By the graph {_shown(last)} cannot be told from the blocks before it: {asked.hidden}.")
         found.append(f"The order of the blocks is taken as given: {_shown(last)} must not move those before it.")
+    if asked.question.nested == "split" and asked.fitted.n_folds > 1:
+        found.append(
+            f"Each nested regression is fitted on as few as {_rows_of_a_part(asked)} rows; what so few add to the"
+            " scatter is not in the intervals (nested = reuse fits on more)."
+        )
     found += [_capital(f"{flaw}.") for flaw in flaws[1:6]]
     found += [f"{count} rows were left out: {_shown(reason)}." for reason, count in fitted.arrays.dropped.items()]
     if f"{asked.question.outcome} missing" in fitted.arrays.dropped:
         what = _shown(asked.question.outcome)
         found.append(f"Where {what} is missing because of what the attribute moves, rows that have it are a selection.")
     return found + list(fitted.arrays.notes)
+
+
+def _rows_of_a_part(asked: Asked) -> int:
+    """Rows of the rarer group in one part of the training rows."""
+    fitted = asked.fitted
+    parts = max(len(stretches(levels)) for levels in telescope(len(fitted.blocks)))
+    rarer = int(np.bincount(fitted.arrays.treated).min())
+    return rarer * (fitted.n_folds - 1) // (fitted.n_folds * parts)
 
 
 def _learned(asked: Asked) -> str:
@@ -398,8 +413,11 @@ def _together(asked: Asked) -> str:
 
 
 def _signed(value: float) -> str:
-    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if 0 < abs(value) < 1000 else 1
-    return f"{value:+.{min(digits, 6)}f}".replace("-", "−")
+    size = abs(value)
+    if size and not 1e-5 <= size < 1e6:
+        return f"{value:+.3g}".replace("-", "−")
+    digits = max(0, 2 - math.floor(math.log10(size))) if 0 < size < 1000 else 1
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def _shown(text: str) -> str:

@@ -13,7 +13,7 @@ from answerable.errors import BadInput, unknown
 from answerable.explanations.path_effects.boosting import BoostedTrees
 from answerable.explanations.path_effects.cells import cell_numbers, smallest_cell
 from answerable.explanations.path_effects.columns import Arrays, Roles, arrays_of
-from answerable.explanations.path_effects.effects import Effect, contrasts, effects
+from answerable.explanations.path_effects.effects import Effect, Sample, contrasts, difference, effects
 from answerable.explanations.path_effects.learners import (
     LEARNERS,
     Learner,
@@ -27,7 +27,7 @@ from answerable.explanations.path_effects.overlap import WeightRow, flaws, rare_
 from answerable.explanations.path_effects.sensitivity import RESAMPLES, EffectRange, cells_of, resampled_ends
 from answerable.explanations.path_effects.solver import Levels, Scores, influence_scores, stretches, telescope
 from answerable.statistics import Floats, Ints, fold_numbers
-from answerable.statistics.inputs import count_of, generator, level_of
+from answerable.statistics.inputs import UNBOUNDED, count_of, generator, level_of
 
 LEAST_PER_FOLD = 5  # rows of each arm for each fold
 MOST_CLIP = 0.1
@@ -47,8 +47,7 @@ class PathSpecificEffects:
     propensity, outcome : a scikit-learn classifier and regressor in place of ``learner``; give both
     trees : settings of the boosted trees
     l2 : ridge penalty of the linear learner on standardised columns, per row
-    nested : ``split`` fits each regression of a chain on its own part of the training rows, ``reuse`` on all; by
-        default split, and reuse where nothing is cross-fitted
+    nested : ``reuse`` fits every regression of a chain on all training rows, ``split`` each on a part of its own
     n_folds : folds; 1 is no cross-fitting. By default 5, and 1 for cells
     splits : repetitions with other folds, of which the median is taken
     clip : propensities are moved into [clip, 1 - clip]
@@ -75,7 +74,7 @@ class PathSpecificEffects:
     outcome: Any = None
     trees: BoostedTrees = field(default_factory=BoostedTrees)
     l2: float = 0.0
-    nested: Nested | None = None
+    nested: Nested = "reuse"
     n_folds: int | None = None
     splits: int = 1
     clip: float = 1e-4
@@ -150,7 +149,6 @@ class PathSpecificEffects:
         chosen = folds if folds is not None else self._folds(arrays)
         fit = self._learner(arrays)
         queries = telescope(len(blocks))
-        nested: Nested = self.nested or ("reuse" if chosen[0] is None else "split")
         fitted: list[Nuisances] = []
         for k, split in enumerate(chosen):
             _check_folds(arrays, split)
@@ -160,13 +158,13 @@ class PathSpecificEffects:
                     queries,
                     fit,
                     split,
-                    nested=nested,
+                    nested=self.nested,
                     clip=self.clip,
                     seed=self.random_state + k,
                     workers=self.workers,
                 )
             )
-        return PathEffects(self, arrays, blocks, study, tuple(chosen), tuple(fitted), fit, nested)
+        return PathEffects(self, arrays, blocks, study, tuple(chosen), tuple(fitted), fit)
 
     def uses(self, learner: Learner) -> bool:
         """Whether it is this learner that is fitted."""
@@ -178,7 +176,7 @@ class PathSpecificEffects:
             raise unknown("learner", str(self.learner), LEARNERS, where="learner")
         if (self.propensity is None) != (self.outcome is None):
             raise BadInput("one learner of two is given", where="propensity, outcome", mend="give both, or neither")
-        if self.nested not in (None, "split", "reuse"):
+        if self.nested not in ("split", "reuse"):
             raise unknown("way to fit nested regressions", str(self.nested), ("split", "reuse"), where="nested")
         if not isinstance(self.clip, (int, float)) or not 0 < self.clip <= MOST_CLIP:
             raise BadInput(f"it is {self.clip!r}", where="clip", mend=f"give a number above 0, at most {MOST_CLIP}")
@@ -273,7 +271,6 @@ class PathEffects:
     _folds: tuple[Ints | None, ...] = field(repr=False)
     _fitted: tuple[Nuisances, ...] = field(repr=False)
     _fit: Fit = field(repr=False)
-    _nested: Nested = field(repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> Effect:
@@ -305,9 +302,7 @@ class PathEffects:
             self._kept["effects"] = effects(
                 [{levels: one.psi for levels, one in split.items()} for split in self.scores()],
                 self.blocks,
-                clusters=self.arrays.groups,
-                level=self.settings.level,
-                bounds=self.bounds,
+                self._sample,
                 seed=self.settings.random_state,
             )
         found: list[Effect] = self._kept["effects"]
@@ -319,10 +314,17 @@ class PathEffects:
         return (-1.0, 1.0) if self.is_binary else (-np.inf, np.inf)
 
     @property
+    def _sample(self) -> Sample:
+        groups, outcome = self.arrays.groups, self._study.outcome
+        units = len(outcome) if groups is None else len(np.unique(groups))
+        return Sample(units, self.settings.level, groups, self.bounds, float(np.ptp(outcome)))
+
+    @property
     def influence(self) -> dict[str, Floats]:
         """Influence scores (n,) of every effect, of the first split."""
         scores = self.scores()[0]
-        return {one.name: scores[one.plus].psi - scores[one.minus].psi for one in contrasts(self.blocks)}
+        psi = {levels: one.psi for levels, one in scores.items()}
+        return {one.name: difference(psi, one) for one in contrasts(self.blocks)}
 
     def scores(self, normalise: bool | Literal["fold"] | None = None) -> list[dict[Levels, Scores]]:
         """Influence scores and weights of every nested counterfactual mean, for each split.
@@ -359,8 +361,6 @@ class PathEffects:
         ------
         BadInput : a block without a level, or a level other than 0 and 1
         """
-        from answerable.statistics import influence_interval
-
         names = [*self.blocks, "Y"]
         if sorted(levels) != sorted(names) or any(level not in (0, 1) for level in levels.values()):
             raise BadInput(f"levels are {levels}", where="theta", mend=f"give 0 or 1 for each of {', '.join(names)}")
@@ -369,7 +369,7 @@ class PathEffects:
         if query not in fitted.regressions:
             settings = self.settings
             more = cross_fitted(
-                self._study, [query], self._fit, self._folds[0], nested=self._nested, clip=settings.clip,
+                self._study, [query], self._fit, self._folds[0], nested=settings.nested, clip=settings.clip,
                 seed=settings.random_state, workers=settings.workers,
             )  # fmt: skip
             fitted.regressions.update(more.regressions)
@@ -377,9 +377,8 @@ class PathEffects:
                 old if old is not None else new for old, new in zip(fitted.propensities, more.propensities, strict=True)
             ]
         psi = self._score(query, 0, self.settings.self_normalize).psi
-        interval = influence_interval(psi, clusters=self.arrays.groups, level=self.settings.level)
-        spread = float(np.sqrt(psi.var(ddof=1) / len(psi)))
-        return Effect(f"theta{query}", interval, None, spread, float("nan"))
+        sample = self._sample._replace(bounds=UNBOUNDED)
+        return Effect(f"theta{query}", sample.interval([psi]), None, sample.standard_error([psi]), float("nan"))
 
     def summary(self) -> pl.DataFrame:
         """One row for each effect: estimate, standard error, interval, p-value; comparison minus reference."""
@@ -450,7 +449,8 @@ class PathEffects:
         """What of the overlap voids the effects, worst first."""
         arms = (self.arrays.reference, self.arrays.comparison)
         smallest = self._smallest_cell() if self.settings.uses("cells") else None
-        return flaws(self.weights, self.clipped, self.rare, self.behind, self.blocks, arms, smallest)
+        unit = "rows" if self.arrays.groups is None else "groups"
+        return flaws(self.weights, self.clipped, self.rare, self.behind, self.blocks, arms, smallest, unit)
 
     def _smallest_cell(self) -> int:
         """Rows that the worst known of all cell means is made of."""
@@ -463,8 +463,8 @@ class PathEffects:
 
     @property
     def behind(self) -> dict[str, float]:
-        """Rows that the variance of each effect rests on."""
-        return {name: rows_behind(psi) for name, psi in self.influence.items()}
+        """Rows, or groups where there are some, that the variance of each effect rests on."""
+        return {name: rows_behind(psi, self.arrays.groups) for name, psi in self.influence.items()}
 
     @property
     def rare(self) -> list[float]:
@@ -498,12 +498,14 @@ class PathEffects:
         if cells is not None:
             rng = generator(self.settings.random_state, len(arrays.treated))
             ends = resampled_ends(cells, rng, arrays.groups, level)
-            method = f"sharp over response types in cells; {RESAMPLES} bootstrap resamples, {level:.0%} outer ends"
+            method = (
+                f"sharp over response types in cells; {RESAMPLES} bootstrap resamples, {100 * level:g} % outer ends"
+            )
             return EffectRange(ends.low, ends.high, method)
         if not self.is_binary:
             return None
         everybody = self.theta(**dict.fromkeys([*self.blocks, "Y"], 1)).interval
-        method = f"what remains between 0 and 1, with the {level:.0%} interval of E[Y] under the comparison"
+        method = f"what remains between 0 and 1, with the {100 * level:g} % interval of E[Y] under the comparison"
         return EffectRange(everybody.low - 1, everybody.high, method)
 
     def ignoring(self, *blocks: str) -> PathEffects:

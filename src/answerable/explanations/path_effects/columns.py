@@ -15,7 +15,10 @@ from answerable.statistics import Floats, Ints
 OTHER, MISSING = -1, -2  # of the treatment: a value that is neither of the two, and none
 MOST_KINDS = 50  # words of one column, each of which becomes a column of its own
 MOST_PERSONS = 50_000_000
-LARGEST, SMALLEST = 1e100, 1e-100  # of numbers, and of the outcome's spread, whose squares can still be told
+LARGEST = 1e100  # of numbers, whose squares can still be told
+# Of the outcome, whose scores are raised to the fourth power and whose gradients are in single precision.
+LARGEST_OUTCOME, SMALLEST_SPREAD, SMALLEST_SHARE = 1e30, 1e-30, 1e-9
+LEAST_GROUPS = 5  # whose scatter an interval between groups could be told from
 # What the identifier of a person is called in tables of stays, admissions and visits.
 PERSON_COLUMNS = ("subject_id", "patient_id", "person_id", "uniquepid", "patientid", "personid")
 
@@ -122,9 +125,7 @@ def arrays_of(
                 where=f"{where}, column {roles.treatment}",
                 mend="set reference and comparison to two of its values",
             )
-    if np.ptp(outcome) < SMALLEST:
-        found = f"every value is {outcome[0]:g}" + (" or nearly so" if np.ptp(outcome) else "")
-        raise BadInput(found, where=f"{where}, column {roles.outcome}", mend="choose another outcome or unit")
+    _check_outcome(outcome, treated, f"{where}, column {roles.outcome}")
     blocks = [list(roles.covariates), *(list(block) for block in roles.mediators.values())]
     parts = [[_encoded(frame[name], treated, coded, where) for name in block] for block in blocks]
     flat = [part for block in parts for part in block]
@@ -179,7 +180,7 @@ def _repeated(frame: pl.DataFrame, counts: str | None, where: str) -> pl.DataFra
         )
     if not 0 < numbers.sum() <= MOST_PERSONS:
         raise BadInput(
-            f"the counts add up to {numbers.sum():.0f}", where=f"{where}, column {counts}",
+            f"the counts add up to {numbers.sum():.9g}", where=f"{where}, column {counts}",
             mend=f"give between 1 and {MOST_PERSONS} in all",
         )  # fmt: skip
     return frame[np.repeat(np.arange(frame.height), numbers.astype(np.int64))]
@@ -233,6 +234,22 @@ def _outcome(column: pl.Series, roles: Roles, where: str) -> Floats:
     numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
     _check_size(numbers, place)
     return numbers
+
+
+def _check_outcome(outcome: Floats, treated: Ints, place: str) -> None:
+    """Refuse an outcome that is all but constant, in all rows or in each arm, or out of the range of the arithmetic."""
+    spread, size = float(np.ptp(outcome)), float(np.abs(outcome).max())
+    if spread < SMALLEST_SPREAD:
+        found = f"every value is {outcome[0]:g}" + (" or nearly so" if spread else "")
+        raise BadInput(found, where=place, mend="choose another outcome or unit")
+    if size > LARGEST_OUTCOME:
+        raise BadInput(f"a value is {size:.3g} in size", where=place, mend="choose another unit")
+    if spread < SMALLEST_SHARE * size:
+        found = f"values differ by {spread:.3g}, at a size of {size:.3g}"
+        raise BadInput(found, where=place, mend="take away what all values have in common")
+    if all(np.ptp(outcome[treated == arm]) == 0 for arm in (0, 1)):
+        mend = "choose another outcome: this one is the attribute under another name"
+        raise BadInput("it has one value in each arm, so nothing is left to explain", where=place, mend=mend)
 
 
 def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple[Floats, list[str]]:
@@ -299,8 +316,10 @@ def _labels(column: pl.Series, where: str) -> np.ndarray:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise BadInput("there is no value", where=f"{where}, column {column.name}, row {row}", mend="fill it in")
     numbers = np.unique(_as_words(column).to_numpy().astype(str), return_inverse=True)[1]
-    if numbers.max() == 0:
-        raise BadInput("all rows are of one group", where=f"{where}, column {column.name}", mend="leave groups out")
+    if numbers.max() + 1 < LEAST_GROUPS:
+        found = f"{numbers.max() + 1} groups" if numbers.max() else "one group"
+        mend = f"give at least {LEAST_GROUPS}, or leave groups out"
+        raise BadInput(f"all rows are of {found}", where=f"{where}, column {column.name}", mend=mend)
     return numbers
 
 

@@ -83,8 +83,10 @@ def _step(label: str, at: float, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: float, spread: float) -> str:
-    places = max(0, min(6, 1 - math.floor(math.log10(spread)))) if spread > 0 else 3
-    return f"{value:+.{places}f}".replace("-", "−")
+    known = 0 < spread < math.inf
+    places = max(0, 1 - math.floor(math.log10(spread))) if known else 3
+    short = places <= 6 and abs(value) < 1e6
+    return f"{value:+.{places}f}".replace("-", "−") if short else f"{value:+.2g}".replace("-", "−")
 
 
 def _finding(rows: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any], unit: str, void: bool) -> str:

@@ -87,7 +87,7 @@ def cross_fitted(
     fit: Fit,
     folds: Ints | None,
     *,
-    nested: Nested = "split",
+    nested: Nested = "reuse",
     clip: float = 1e-4,
     seed: int = 0,
     workers: int = 1,
@@ -100,8 +100,8 @@ def cross_fitted(
     queries : levels, as `solver.stretches` takes them
     fit : the learner
     folds : (n,) int64 fold of each row; None fits and predicts all rows (no cross-fitting)
-    nested : ``split`` fits each regression of a chain on its own random part of the training rows, as the paper does;
-        ``reuse`` fits all on all
+    nested : ``reuse`` fits every regression of a chain on all training rows of its arm; ``split`` each on its own
+        random part of them, as the paper does
     clip : propensities are moved into [clip, 1 - clip]
     seed : of the random parts and of learners that draw
     workers : fits at once; no number depends on it

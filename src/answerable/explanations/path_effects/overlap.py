@@ -21,6 +21,7 @@ LEAST_BEHIND = 20  # rows that an effect's variance has to rest on: its standard
 LEAST_IN_CELL = 5  # rows of each arm, of whose mean the scores can tell the scatter
 RARE = 1 / 15  # of a group's share in all rows: a probability below it is nearly none
 MOST_RARE = 0.05  # share of rows at which one group is as rare as that
+LONGEST_NAME = 40  # characters
 MEAN_RANGE = (0.9, 1.1)  # of the weights, whose mean is 1 under the true propensities
 
 
@@ -73,26 +74,34 @@ def weight_levels(levels: Levels, run: Stretch) -> Levels:
 def who(levels: Levels, blocks: Sequence[str], arms: Sequence[str]) -> str:
     """A set of weights in words: which rows stand for whom."""
     own = levels[-1]
-    others = [name for name, level in zip(blocks, levels[:-1], strict=False) if level != own]
+    others = [_cut(name) for name, level in zip(blocks, levels[:-1], strict=False) if level != own]
     if not others:
-        return f"{arms[own]} rows, for everybody"
-    return f"{arms[own]} rows, with {' and '.join(others)} as of {arms[1 - own]}"
+        return f"rows of {_cut(arms[own])}, for everybody"
+    return f"rows of {_cut(arms[own])}, with {' and '.join(others)} as of {_cut(arms[1 - own])}"
 
 
-def rows_behind(psi: Floats) -> float:
-    """Number of rows that the variance of an effect rests on.
+def _cut(name: str) -> str:
+    """A name as it may stand in a sentence."""
+    plain = "".join(sign if sign.isprintable() else "�" for sign in name[:LONGEST_NAME])
+    return plain if len(name) <= LONGEST_NAME else f"{plain[:-1]}…"
+
+
+def rows_behind(psi: Floats, groups: Ints | None = None) -> float:
+    """Number of rows, or of groups, that the variance of an effect rests on.
 
     Parameters
     ----------
     psi : (n,) influence scores of the effect
+    groups : (n,) 0, 1, ..., whose rows depend on each other: their sums are what is independent
 
     Returns
     -------
     (sum s^2)^2 / sum s^4 of the centred scores, 1 to n; n where all scores are equal
     """
-    squares = (psi - psi.mean()) ** 2
+    centred = psi - psi.mean()
+    squares = (centred if groups is None else np.bincount(groups, weights=centred)) ** 2
     fourth = float((squares**2).sum())
-    return float(squares.sum() ** 2 / fourth) if fourth > 0 else float(len(psi))
+    return float(squares.sum() ** 2 / fourth) if fourth > 0 else float(len(squares))
 
 
 def rare_share(propensity: Floats, treated: Ints) -> float:
@@ -117,6 +126,7 @@ def flaws(
     blocks: Sequence[str],
     arms: Sequence[str],
     smallest_cell: int | None = None,
+    unit: str = "rows",
 ) -> list[str]:
     """What voids the estimates, worst first; empty where the arms overlap.
 
@@ -129,6 +139,7 @@ def flaws(
     blocks : names of the mediator blocks
     arms : names of reference and comparison
     smallest_cell : rows of one arm in the smallest cell, where regressions are cell means
+    unit : what ``behind`` counts
     """
     found: list[tuple[float, str]] = []
     for row in rows:
@@ -141,16 +152,17 @@ def flaws(
             found.append((abs(np.log(max(row.mean, 1e-9))) / np.log(MEAN_RANGE[1]), text))
     for known, share in enumerate(clipped):
         if share > MOST_CLIPPED:
-            given = " and ".join(["covariates", *blocks[:known]])
+            given = " and ".join(["covariates", *map(_cut, blocks[:known])])
             found.append((share / MOST_CLIPPED, f"{share:.1%} of rows have a propensity of 0 or 1 given {given}"))
     for known, share in enumerate(rare):
         if share > MOST_RARE:
-            given = " and ".join(["covariates", *blocks[:known]])
+            given = " and ".join(["covariates", *map(_cut, blocks[:known])])
             text = f"given {given}, one group is nearly absent at {share:.0%} of rows, below a fifteenth of its share"
             found.append((share / MOST_RARE, text))
     for name, number in behind.items():
         if number < LEAST_BEHIND:
-            text = f"the variance of the effect {name} rests on {number:.0f} rows (at least {LEAST_BEHIND} are needed)"
+            how_few = f"rests on {number:.1f} {unit} (at least {LEAST_BEHIND} are needed)"
+            text = f"the variance of the effect {_cut(name)} {how_few}"
             found.append((LEAST_BEHIND / number, text))
     if smallest_cell is not None and smallest_cell < LEAST_IN_CELL:
         text = f"a cell holds {smallest_cell} rows of one arm, of whose mean no scatter can be told"

@@ -71,9 +71,8 @@ class PathEffects(Question):
     learner: Literal["trees", "linear", "cells"] = Field(
         "trees", description="what learns propensities and outcomes; cells are means of rows of equal values"
     )
-    nested: Literal["split", "reuse"] | None = Field(
-        None,
-        description="whether regressions on regressions are fitted on parts of their own; split where cross-fitted",
+    nested: Literal["reuse", "split"] = Field(
+        "reuse", description="whether regressions on regressions are fitted on all rows or on parts of their own"
     )
     folds: int | None = Field(
         None, ge=1, le=50, unit="folds", description="folds of cross-fitting; 5 by default, for cells 1, which is none"
