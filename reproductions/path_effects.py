@@ -7,31 +7,63 @@ model. Its two hospital data sets need a licence and are not here; Berkeley's ad
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from answerable.explanations.path_effects import PathSpecificEffects, influence_scores, stretch_weights, telescope
 from answerable.explanations.path_effects.learners import Learner
+from answerable.explanations.path_effects.nuisances import Nested
 from answerable.explanations.path_effects.replicas import Replica, make_study
 from answerable.explanations.path_effects.sensitivity import sharp_ends
 from answerable.explanations.path_effects.solver import stretches
+from reproductions import kept
 from tests.oracles import path_effects as oracle
 
 Row = tuple[str, float | None, float | None, str]
 
-COVERAGE: tuple[tuple[Replica, Learner, int, int], ...] = (
-    ("randomised", "cells", 500, 1000),
-    ("randomised", "cells", 2000, 1000),
-    ("randomised", "trees", 2000, 300),
-    ("binary", "trees", 2000, 200),
-    ("binary", "trees", 8000, 60),
+STUDIES = 1000
+
+
+class Way(NamedTuple):
+    """How studies are made and fitted, and how many in a quick run."""
+
+    name: Replica
+    learner: Learner
+    n: int
+    quick: int
+    nested: Nested = "reuse"
+    splits: int = 1
+    studies: int = STUDIES
+
+    def __str__(self) -> str:
+        parts = ", parts" if self.nested == "split" else ""
+        return f"{self.name}, {self.learner}{parts}{f', {self.splits} splits' if self.splits > 1 else ''}, n = {self.n}"
+
+
+COVERAGE = (
+    Way("randomised", "cells", 500, 100),
+    Way("randomised", "cells", 2000, 100),
+    Way("randomised", "trees", 500, 100),
+    Way("randomised", "trees", 500, 100, "split"),
+    Way("randomised", "trees", 2000, 100),
+    Way("randomised", "trees", 2000, 100, "split"),
+    Way("binary", "trees", 2000, 30),
+    Way("binary", "trees", 8000, 10, studies=300),
+    Way("wide", "trees", 2000, 20),
+    Way("wide", "trees", 2000, 5, "split", splits=5, studies=300),
+    Way("wide", "trees", 8000, 5, studies=300),
 )
 PATHS = ("total", "direct", "through W", "through V")
-ADMISSIONS = Path(__file__).parent.parent / "examples" / "berkeley-admissions.csv"
+TABLE_4: dict[Replica, float] = {"binary": -0.001, "continuous": 0.006}
+MEASURED = "answerable.explanations.path_effects.api"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ADMISSIONS, SMOKERS = EXAMPLES / "berkeley-admissions.csv", EXAMPLES / "nhefs.csv"
+DRAWS = 40  # of statsmodels' simulation
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -39,10 +71,13 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from robustness()
     yield from admissions()
     yield from hidden_cause()
-    for name, learner, n, times in COVERAGE:
-        yield from coverage(name, learner, n, times // 10 if quick else times)
-    yield from spread(4000, 6 if quick else 20)
-    yield from table_4(8000 if quick else 32_000, 2 if quick else 10)
+    yield from mediation()
+    seconds: list[float] = []
+    for way in COVERAGE:
+        yield from coverage(way, way.quick if quick else way.studies, seconds)
+    yield from spread(4000, 6 if quick else 100, seconds)
+    yield from table_4(8000 if quick else 32_000, 2 if quick else 20, seconds)
+    yield "time of the made-up studies [s]", None, sum(seconds), "one core; kept from run to run"
 
 
 def exact_model() -> Iterator[Row]:
@@ -119,20 +154,57 @@ def hidden_cause() -> Iterator[Row]:
         yield f"hidden cause of W and V: {word} effect through V", total - peer, total - end, "linear programme"
 
 
-def coverage(name: Replica, learner: Learner, n: int, times: int) -> Iterator[Row]:
-    """How often 95 % intervals hold the truth, and how often the answer withholds itself."""
-    held, flagged = dict.fromkeys(PATHS, 0), 0
-    for k in range(times):
-        study = make_study(name, n, np.random.default_rng([11, k]))
-        found = PathSpecificEffects(study.mediators, learner=learner, random_state=k).fit(
-            study.table, treatment="x", outcome="y", covariates=study.covariates
+def mediation() -> Iterator[Row]:
+    """Two public data sets by linear models, beside statsmodels' coefficients and its simulation."""
+    for name, (frame, treatment, mediator, outcome, covariates) in mediation_studies().items():
+        found = PathSpecificEffects({"M": [mediator]}, learner="linear", n_folds=1).fit(
+            frame, treatment=treatment, outcome=outcome, covariates=covariates
         )
-        flagged += bool(found.flaws)
-        for path, truth in _truths(study.truth).items():
-            held[path] += found[path].interval.low <= truth <= found[path].interval.high
-    for path in PATHS:
-        yield f"coverage, {name}, {learner}, n = {n}, {path}", 0.95, held[path] / times, f"{times} studies"
-    yield "    answers withheld", None, flagged / times, "the groups overlap too little" if flagged else ""
+        mean = {levels: one.plug_in for levels, one in found.scores()[0].items()}
+        peer = oracle.simulated_mediation(frame, treatment, mediator, outcome, covariates, draws=DRAWS)
+        exact = oracle.linear_mediation(frame, treatment, mediator, outcome, covariates)
+        ours = {"direct": mean[0, 1] - mean[0, 0], "mediated": mean[1, 1] - mean[0, 1]}
+        for effect, label in (("direct", "direct"), ("mediated", "through M")):
+            yield f"{name}, {effect}: from coefficients", exact[effect], ours[effect], "regressions alone"
+            note = f"{DRAWS} draws, their standard error {peer[effect].error:.2g}"
+            yield "    statsmodels Mediation", peer[effect].value, ours[effect], note
+            yield "    doubly robust", peer[effect].value, found[label].interval.value, f"s.e. {found[label].se:.2g}"
+
+
+def mediation_studies() -> dict[str, tuple[pl.DataFrame, str, str, str, list[str]]]:
+    """Table, treatment, mediator, outcome and covariates."""
+    framing = (oracle.framing(), "treat", "emo", "p_harm", ["age", "educ", "gender", "income"])
+    covariates = ["sex", "age", "race", "education", "smokeintensity", "smokeyrs", "exercise", "active", "wt71"]
+    smokers = pl.read_csv(SMOKERS, null_values=["", "NA"]).drop_nulls(["wt82_71", "sbp", *covariates])
+    return {
+        "framing (265 rows)": framing,
+        f"NHEFS ({smokers.height} rows, mmHg)": (smokers, "qsmk", "wt82_71", "sbp", covariates),
+    }
+
+
+def coverage(way: Way, times: int, seconds: list[float]) -> Iterator[Row]:
+    """How often 95 % intervals hold the truth, and how often the answer withholds itself."""
+
+    def one(k: int) -> dict[str, Any]:
+        begun = time.process_time()
+        study = make_study(way.name, way.n, np.random.default_rng([11, k]))
+        found = PathSpecificEffects(
+            study.mediators, learner=way.learner, nested=way.nested, splits=way.splits, random_state=k
+        ).fit(study.table, treatment="x", outcome="y", covariates=study.covariates)
+        truth = _truths(study.truth)
+        held = [found[path].interval.low <= truth[path] <= found[path].interval.high for path in PATHS]
+        return {"held": [bool(h) for h in held], "void": bool(found.flaws), "s": time.process_time() - begun}
+
+    done = list(kept("path-effects", _label(way), MEASURED, times, one))
+    seconds.append(sum(study["s"] for study in done))
+    for path, held in zip(PATHS, np.mean([study["held"] for study in done], axis=0), strict=True):
+        yield f"coverage, {way}, {path}", 0.95, float(held), f"{times} studies"
+    void = float(np.mean([study["void"] for study in done]))
+    yield "    answers withheld", None, void, "the groups overlap too little" if void else ""
+
+
+def _label(way: Way) -> str:
+    return f"{way.name}-{way.learner}-{way.nested}-{way.splits}-{way.n}"
 
 
 def _truths(theta: Any) -> dict[str, float]:
@@ -140,34 +212,49 @@ def _truths(theta: Any) -> dict[str, float]:
     return dict(zip(PATHS, [steps[-1] - steps[0], *np.diff(steps)], strict=True))
 
 
-def spread(n: int, times: int) -> Iterator[Row]:
+def spread(n: int, times: int, seconds: list[float]) -> Iterator[Row]:
     """The continuous model: normalised and canonical weights beside each other."""
-    found: dict[str, list[float]] = {"self-normalised": [], "canonical": []}
-    least = []
-    for k in range(times):
+    ways = ("self-normalised", "canonical")
+
+    def one(k: int) -> dict[str, float]:
+        begun = time.process_time()
         study = make_study("continuous", n, np.random.default_rng([13, k]))
         fitted = PathSpecificEffects(study.mediators, random_state=k).fit(
             study.table, treatment="x", outcome="y", covariates=study.covariates
         )
         table = fitted.estimators().filter(pl.col("effect") == "through V")
-        for way, values in found.items():
-            values.append(table[way][0])
-        least.append(min(row.effective for row in fitted.weights))
-    for way, values in found.items():
-        yield f"continuous, n = {n}, through V, {way}: s.d.", None, float(np.std(values, ddof=1)), f"{times} studies"
-    yield "    effective rows of the worst weights", None, float(np.median(least)), "median"
+        least = min(row.effective for row in fitted.weights)
+        return {way: table[way][0] for way in ways} | {"least": least, "s": time.process_time() - begun}
+
+    done = list(kept("path-effects", f"continuous-{n}", MEASURED, times, one))
+    seconds.append(sum(study["s"] for study in done))
+    for way in ways:
+        scatter = float(np.std([study[way] for study in done], ddof=1))
+        yield f"continuous, n = {n}, through V, {way}: s.d.", None, scatter, f"{times} studies"
+    yield (
+        "    effective rows of the worst weights",
+        None,
+        float(np.median([study["least"] for study in done])),
+        "median",
+    )
 
 
-def table_4(n: int, times: int) -> Iterator[Row]:
+def table_4(n: int, times: int, seconds: list[float]) -> Iterator[Row]:
     """Table 4: error of the effect through V, mean over samples."""
-    for name, printed in (("binary", -0.001), ("continuous", 0.006)):
-        errors = []
-        for k in range(times):
+    for name, printed in TABLE_4.items():
+
+        def one(k: int, name: Replica = name) -> dict[str, float]:
+            begun = time.process_time()
             study = make_study(name, n, np.random.default_rng([17, k]))
             fitted = PathSpecificEffects(study.mediators, random_state=k).fit(
                 study.table, treatment="x", outcome="y", covariates=study.covariates
             )
-            errors.append(fitted["through V"].interval.value - _truths(study.truth)["through V"])
+            error = fitted["through V"].interval.value - _truths(study.truth)["through V"]
+            return {"error": error, "s": time.process_time() - begun}
+
+        done = list(kept("path-effects", f"table-4-{name}-{n}", MEASURED, times, one))
+        seconds.append(sum(study["s"] for study in done))
+        errors = [study["error"] for study in done]
         se = float(np.std(errors, ddof=1) / np.sqrt(times))
         note = f"{times} samples of {n}, s.e. {se:.3f}; the paper's 100 of 32,000"
         yield f"table 4, {name}: error through V", printed, float(np.mean(errors)), note

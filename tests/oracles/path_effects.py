@@ -2,9 +2,11 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.stats import norm
@@ -126,3 +128,65 @@ def hidden_cause_ends(p0: np.ndarray, p1: np.ndarray, v_given: np.ndarray, mean:
         sign * linprog(sign * goal, A_eq=np.array(rows), b_eq=np.array(values), method="highs").fun for sign in (1, -1)
     )
     return low, high
+
+
+class Simulated(NamedTuple):
+    """A simulated effect: its mean over draws, and the standard error of that mean."""
+
+    value: float
+    error: float
+
+
+def framing() -> pl.DataFrame:
+    """The 265 rows of the framing experiment that statsmodels ships with its own tests of mediation."""
+    import statsmodels.stats
+
+    path = Path(statsmodels.stats.__file__).parent / "tests" / "results" / "framing.csv"
+    table = pl.read_csv(path, columns=["treat", "emo", "p_harm", "cong_mesg", "age", "educ", "gender", "income"])
+    kinds = {name: table[name].unique().sort().to_list() for name in ("educ", "gender")}
+    return table.with_columns(
+        pl.col(name).replace_strict(words, [float(k) for k in range(len(words))]) for name, words in kinds.items()
+    )
+
+
+def _lines(frame: pl.DataFrame, treatment: str, mediator: str, outcome: str, covariates: Sequence[str]) -> Any:
+    """Least squares of outcome and mediator, each arm with slopes of its own."""
+    import statsmodels.api as sm
+
+    known = " + ".join(covariates)
+    table = frame.select(treatment, mediator, outcome, *covariates).cast(pl.Float64).to_pandas()
+    of_outcome = sm.OLS.from_formula(f"{outcome} ~ {treatment} * ({mediator} + {known})", table)
+    return of_outcome, sm.OLS.from_formula(f"{mediator} ~ {treatment} * ({known})", table), table
+
+
+def linear_mediation(
+    frame: pl.DataFrame, treatment: str, mediator: str, outcome: str, covariates: Sequence[str]
+) -> dict[str, float]:
+    """Direct effect at the mediator of the reference, and mediated effect in the comparison, from coefficients."""
+    of_outcome, of_mediator, table = _lines(frame, treatment, mediator, outcome, covariates)
+    outcome_fit, mediator_fit = of_outcome.fit(), of_mediator.fit()
+    none, one = (mediator_fit.predict(table.assign(**{treatment: level})) for level in (0.0, 1.0))
+
+    def mean(level: float, at: Any) -> float:
+        return float(outcome_fit.predict(table.assign(**{treatment: level, mediator: at})).mean())
+
+    return {"direct": mean(1.0, none) - mean(0.0, none), "mediated": mean(1.0, one) - mean(1.0, none)}
+
+
+def simulated_mediation(
+    frame: pl.DataFrame, treatment: str, mediator: str, outcome: str, covariates: Sequence[str], draws: int
+) -> dict[str, Simulated]:
+    """The same by statsmodels' Mediation, which draws coefficients and mediators."""
+    from statsmodels.stats.mediation import Mediation
+
+    of_outcome, of_mediator, _ = _lines(frame, treatment, mediator, outcome, covariates)
+    state = np.random.get_state()  # noqa: NPY002 - what Mediation draws from
+    try:
+        np.random.seed(0)  # noqa: NPY002
+        found = Mediation(of_outcome, of_mediator, treatment, mediator).fit(n_rep=draws)
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+    return {
+        name: Simulated(float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws)))
+        for name, values in (("direct", found.ADE_ctrl), ("mediated", found.ACME_tx))
+    }

@@ -146,3 +146,14 @@ def test_parts_of_their_own_are_told_of() -> None:
     split = asked(study(2000), learner="linear", nested="split")
     assert any(limit.startswith("Each nested regression is fitted on as few as ") for limit in split.limits)
     assert not any("nested regression" in limit for limit in asked(study(2000), learner="linear").limits)
+
+
+def test_trees_on_many_columns_and_few_rows_say_what_intervals_leave_out() -> None:
+    noise = np.random.default_rng(0).standard_normal((600, 8))
+    wide = study().with_columns(**{f"z{j}": noise[:, j] for j in range(8)})
+    fields: dict[str, Any] = {"learner": "trees", "trees": 5, "covariates": [f"z{j}" for j in range(8)]}
+    said = "for 10 columns leave trees an error that intervals take for small"
+    assert any(said in limit and limit.endswith("takes more of it in.") for limit in asked(wide, **fields).limits)
+    split = asked(wide, **fields, nested="split", splits=2)
+    assert any(said in limit and limit.endswith("than 95 %.") for limit in split.limits)
+    assert not any("leave trees" in limit for limit in asked(study(), learner="trees", trees=5).limits)

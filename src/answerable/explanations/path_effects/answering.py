@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 WEIGHTS: dict[str, bool | Literal["fold"]] = {"normalised": True, "by fold": "fold", "canonical": False}
 BINS = 20
 LONGEST = 40  # characters of a name in a sentence
+MANY_COLUMNS, LEAST_PER_COLUMN = 8, 300  # below so many rows a column made-up studies show the trees' own error
 
 
 @dataclass(frozen=True)
@@ -371,12 +372,25 @@ def _limits(asked: Asked, flaws: list[str]) -> list[str]:
             f"Each nested regression is fitted on as few as {_rows_of_a_part(asked)} rows; what so few add to the"
             " scatter is not in the intervals (nested = reuse fits on more)."
         )
+    found += _of_the_trees(asked)
     found += [_capital(f"{flaw}.") for flaw in flaws[1:6]]
     found += [f"{count} rows were left out: {_shown(reason)}." for reason, count in fitted.arrays.dropped.items()]
     if f"{asked.question.outcome} missing" in fitted.arrays.dropped:
         what = _shown(asked.question.outcome)
         found.append(f"Where {what} is missing because of what the attribute moves, rows that have it are a selection.")
     return found + list(fitted.arrays.notes)
+
+
+def _of_the_trees(asked: Asked) -> list[str]:
+    """Where there are few rows for many columns, that the trees' own error is no small part of the whole."""
+    fitted, question = asked.fitted, asked.question
+    columns, rarer = fitted.arrays.X.shape[1], int(np.bincount(fitted.arrays.treated).min())
+    if question.learner != "trees" or columns < MANY_COLUMNS or rarer >= LEAST_PER_COLUMN * columns:
+        return []
+    found = f"{rarer} rows of the rarer group for {columns} columns leave trees an error that intervals take for small"
+    found += f": expect them to hold the truth somewhat less often than {100 * question.level:g} %"
+    told = question.nested == "split" and question.splits > 1
+    return [found + ("." if told else "; nested = split with splits = 5 takes more of it in.")]
 
 
 def _rows_of_a_part(asked: Asked) -> int:

@@ -255,13 +255,14 @@ def _check_outcome(outcome: Floats, treated: Ints, place: str) -> None:
 def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple[Floats, list[str]]:
     """A column as one or several columns of numbers, with their names."""
     place = f"{where}, column {column.name}"
-    if column.n_unique() == 1:
+    distinct = column.n_unique()
+    if distinct == 1:
         shown = str(column[0])[:40]
         raise BadInput(f"every value is {shown}", where=place, mend="leave the column out")
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
         _check_size(numbers, place)
-        _check_overlap(np.nan_to_num(numbers, nan=np.inf), treated, place)
+        _check_overlap(np.nan_to_num(numbers, nan=np.inf), treated, place, few=distinct <= 2 * MOST_KINDS)
         return numbers[:, None], [column.name]
     if column.dtype.is_temporal() or column.dtype.is_nested():
         raise BadInput(f"a column of {column.dtype} is no number", where=place, mend="turn it into numbers or words")
@@ -294,12 +295,11 @@ def _check_size(numbers: Floats, place: str) -> None:
         raise BadInput(found, where=f"{place}, row {row + 1}", mend="mend it or leave it empty")
 
 
-def _check_overlap(numbers: Floats, treated: Ints, place: str) -> None:
+def _check_overlap(numbers: Floats, treated: Ints, place: str, *, few: bool) -> None:
     """Refuse a column of which the arms hold different values throughout: it gives the treatment away."""
-    one, other = (np.unique(numbers[treated == arm]) for arm in (0, 1))
-    parted = one[-1] < other[0] or other[-1] < one[0]
-    few = len(one) + len(other) <= 2 * MOST_KINDS and not np.isin(one, other).any()
-    if parted or few:
+    one, other = (numbers[treated == arm] for arm in (0, 1))
+    parted = one.max() < other.min() or other.max() < one.min()
+    if parted or (few and not np.isin(np.unique(one), np.unique(other)).any()):
         raise _given_away(place)
 
 

@@ -7,6 +7,7 @@ fits of a stage are independent and run side by side.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
@@ -46,7 +47,7 @@ class Study:
     outcome: Floats
     columns: tuple[int, ...]
 
-    @property
+    @functools.cached_property
     def is_binary(self) -> bool:
         """Whether the outcome is 0 or 1."""
         return bool(np.isin(self.outcome, (0.0, 1.0)).all())
@@ -138,7 +139,10 @@ def cross_fitted(
             for k, (train, test) in enumerate(masks):
                 rows = _training_rows(study, node, train, seed, k)
                 target = earlier[outer[0], k][rows] if outer else study.outcome[rows]
-                wanted = np.unique(np.concatenate([test, *(_training_rows(study, n, train, seed, k) for n in inner)]))
+                asked = np.zeros(len(study.treated), dtype=np.bool_)
+                for some in (test, *(_training_rows(study, other, train, seed, k) for other in inner)):
+                    asked[some] = True
+                wanted = np.flatnonzero(asked)
                 jobs.append(_regression(study, fit, node, rows, target, wanted, (seed, k, length, node.parts)))
                 places.append((node, k, wanted))
         found = _all(jobs) if workers == 1 else [value for run in in_threads(_all, jobs, workers) for value in run]
