@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,3 +159,13 @@ def test_trees_on_many_columns_and_few_rows_say_what_intervals_leave_out() -> No
     split = asked(wide, **fields, nested="split", splits=2)
     assert any(said in limit and limit.endswith("than 95 %.") for limit in split.limits)
     assert not any("leave trees" in limit for limit in asked(study(), learner="trees", trees=5).limits)
+
+
+def test_the_code_on_the_page_runs_as_it_stands() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "questions" / "path-effects.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 1
+    names: dict[str, Any] = {}
+    exec(compile(blocks[0], "path-effects.md", "exec"), names)
+    assert names["found"]["total"].interval.low < names["found"]["total"].interval.high
+    assert names["cohort"].left_out
