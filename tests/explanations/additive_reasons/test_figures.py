@@ -15,6 +15,8 @@ import vl_convert
 
 from answerable import theme
 from answerable.explanations.additive_reasons import figures
+from answerable.explanations.additive_reasons.hardness import complexity_map
+from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
 
 HOSTILE = ["<script>", "datum.x", "\x1b[31m", "\u202eabc", "{{7*7}}", "\n", " ", "", "a" * 5000, "=1+1"]
 CASE = {"row": 3, "decision": "below", "reason_size": 2, "change_size": 1, "score": -1.5}
@@ -41,19 +43,14 @@ def scores() -> pl.DataFrame:
     return pl.DataFrame({"nothing": rng.normal(size=500), "reason": rng.normal(size=500) / 2 - 1.5})
 
 
-QUERIES = pl.DataFrame(
-    {
-        "query": ["smallest reason", "completions", "Shapley values of the probability"],
-        "hardness": ["O(n log n)", "#P-complete", "-"],
-        "engine": ["one sort", "listed sums", "none"],
-        "guarantee": ["exact", "exact or interval", "unknown"],
-    }
+KINDS = complexity_map(
+    AdditiveModel((Shape.table("x", [0, 1, 2], [0.0, 1.0], low=0, high=2),), np.zeros(1), task="binary")
 )
 DRAWN: dict[str, Callable[[pl.DataFrame, int], alt.LayerChart]] = {
     "margin": lambda t, width: figures.margin_cascade(t, width, case=CASE, margin=0.7),
     "shapley": lambda t, width: figures.shapley_bars(t, width, output="class", row=3),
     "scores": lambda _, width: figures.score_distribution(scores(), width, case=CASE),
-    "complexity": lambda _, width: figures.complexity_map(QUERIES, width, source="scorecard"),
+    "complexity": lambda _, width: figures.complexity_map(KINDS, width, source="scorecard", exact=1, queries=3),
 }
 
 
@@ -110,6 +107,23 @@ def test_the_titles_are_the_findings() -> None:
     assert title("complexity", given) == "1 of 3 questions to this scorecard are answered exactly, whatever the row"
     kept = np.mean(scores()["reason"].to_numpy() < 0)
     assert title("scores", given).startswith(f"With two features known, {kept:.0%} of completions keep the decision")
+
+
+def test_the_map_marks_the_line_of_the_model() -> None:
+    marked = KINDS.filter(pl.col("here"))
+    assert marked["kind"].unique().to_list() == ["Any number, steps"]
+    assert marked["hardness"].to_list() == ["P", "P", "coNP", "#P", "P"]
+    words = " ".join(specification("complexity", features(1), 736)["title"]["subtitle"])
+    assert words.endswith("Bold: the line of this model (any number, steps).")
+    paired = complexity_map(
+        AdditiveModel(
+            (Shape.categories("x", ["u", "v"], [0.0, 1.0]), Shape.categories("y", ["u", "v"], [0.0, 1.0])), np.zeros(1),
+            (Pair(0, 1, np.array([-0.5, 0.5, 1.5]), np.array([-0.5, 0.5, 1.5]), np.zeros((3, 3, 1))),), task="binary",
+        )
+    )  # fmt: skip
+    assert not paired["here"].any()
+    outside = figures.complexity_map(paired, 350, source="EBM", exact=1, queries=8).to_dict()
+    assert "stands outside" in " ".join(outside["title"]["subtitle"])
 
 
 def test_the_cascade_adds_up_and_marks_the_reason() -> None:

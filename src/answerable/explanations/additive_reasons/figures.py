@@ -198,59 +198,52 @@ def score_distribution(scores: pl.DataFrame, width: int, *, case: Mapping[str, A
     )  # fmt: skip
 
 
-def complexity_map(queries: pl.DataFrame, width: int, *, source: str) -> alt.LayerChart:
-    """What each question costs for this model and what its answer is worth.
+def complexity_map(kinds: pl.DataFrame, width: int, *, source: str, exact: int, queries: int) -> alt.LayerChart:
+    """How hard each question is for each kind of additive model in the worst case, with this model's line marked.
 
     Parameters
     ----------
-    queries : query, hardness, engine, guarantee
+    kinds : kind, query, hardness, here
     width : px of the whole figure
     source : what the model is
+    exact, queries : how many questions to it are answered exactly, and how many there are
     """
-    columns = [("exact", "Exact"), ("bounds", "Bounds"), ("none", "Not offered")]
-    rows = [entry | {"column": _worth(entry["guarantee"])} for entry in queries.iter_rows(named=True)]
-    data = [
-        {
-            "label": entry["query"],
-            "x": dict(columns)[entry["column"]],
-            "hardness": entry["hardness"],
-            "column": entry["column"],
-        }
-        for entry in rows
-    ]
-    y = _axis_of([entry["query"] for entry in rows], "Question", width)
+    rows = list(kinds.iter_rows(named=True))
+    lines = list(dict.fromkeys(row["kind"] for row in rows))
+    asked = list(dict.fromkeys(row["query"] for row in rows))
     x = alt.X(
-        "x:N", title="Worth of the answer", scale=alt.Scale(domain=[label for _, label in columns], paddingOuter=0.3),
-        axis=alt.Axis(labelAngle=0, grid=False, orient="top", titleAnchor="start"),
+        "query:N", title="Question", sort=None, scale=alt.Scale(type="band", domain=asked, padding=0.06),
+        axis=alt.Axis(grid=False, orient="top", titleAnchor="start", labelAngle=0 if width >= 500 else -45),
     )  # fmt: skip
-    layers = [
-        alt.Chart(alt.InlineData(values=[entry for entry in data if entry["column"] == column]))
-        .mark_point(style=style(look), size=90)
-        .encode(x=x, y=y)
-        for column, look in (("exact", "exact"), ("bounds", "exact-baseline"), ("none", "baseline"))
-        if any(entry["column"] == column for entry in data)
-    ]
-    if width >= 500:
-        offered = [entry for entry in data if entry["column"] != "none"]
-        words = alt.Chart(alt.InlineData(values=offered)).mark_text(style=style("note"), align="left", dx=14)
-        layers.append(words.encode(x=x, y=y, text="hardness:N"))
-    exact = sum(entry["column"] == "exact" for entry in rows)
-    finding = f"{exact} of {len(rows)} questions to this {_shown(source)} are answered exactly, whatever the row"
-    how = "Blue diamond: always exact. Grey diamond: exact where sums can be listed, else bounds. Ring: not offered."
-    listed = "; ".join(f"{entry['query']}: {entry['guarantee']}" for entry in rows[:3])
-    return _finished(
-        _layered(*layers), width, finding, how, f"Eight questions by the worth of their answers. {listed}.", right=24
+    y = alt.Y(
+        "kind:N", title="Values and components", sort=None, scale=alt.Scale(type="band", domain=lines, padding=0.08),
+        axis=alt.Axis(grid=False, labelLimit=250 if width >= 500 else 150),
+    )  # fmt: skip
+    easy = [_picked(row, "kind", "query") for row in rows if row["hardness"] == "P"]
+    layers = [alt.Chart(alt.InlineData(values=easy)).mark_rect(style=style("ours-soft")).encode(x=x, y=y)]
+    for here, look in ((True, "label-strong"), (False, "note")):
+        cells = [_picked(row, "kind", "query", "hardness") for row in rows if row["here"] == here]
+        if cells:
+            words = alt.Chart(alt.InlineData(values=cells)).mark_text(style=style(look), align="center")
+            layers.append(words.encode(x=x, y=y, text="hardness:N"))
+    own = next((row["kind"] for row in rows if row["here"]), "")
+    finding = f"{exact} of {queries} questions to this {_shown(source)} are answered exactly, whatever the row"
+    place = (
+        f"Bold: the line of this model ({own.lower()})."
+        if own
+        else ("This model stands outside: pairs, several classes or a tolerance make reasons NP-hard.")
     )
+    how = f"The worst case by kind of model. Blue, P: polynomial. Others: as hard as the class named. {place}"
+    words_of = "; ".join(f"{kind} {', '.join(r['hardness'] for r in rows if r['kind'] == kind)}" for kind in lines[:2])
+    return _finished(
+        _layered(*layers), width, finding, how,
+        f"Map of {len(lines)} kinds of models by {len(asked)} questions. {words_of}. {place}",
+        right=16 if width >= 500 else 40,
+    )  # fmt: skip
 
 
 def _picked(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
-
-
-def _worth(guarantee: str) -> str:
-    if guarantee == "unknown":
-        return "none"
-    return "exact" if guarantee in ("exact", "exact to rounding") else "bounds"
 
 
 def _layered(*charts: Any) -> Any:

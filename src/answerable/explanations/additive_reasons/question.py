@@ -254,6 +254,7 @@ class AdditiveReasons(Question):
         import polars as pl
 
         from . import figures
+        from .hardness import complexity_map
         from .telling import sampled_scores
 
         first = tables["features"].frame.filter(pl.col("row") == numbers[0])
@@ -268,7 +269,11 @@ class AdditiveReasons(Question):
             )
         if not first["shapley"].is_nan().any():
             drawn["shapley"] = Figure.drawn(figures.shapley_bars, first, output=self.output, row=numbers[0])
-        drawn["complexity"] = Figure.drawn(figures.complexity_map, tables["complexity"].frame, source=model.source)
+        worth = tables["complexity"].frame["guarantee"].to_list()
+        drawn["complexity"] = Figure.drawn(
+            figures.complexity_map, complexity_map(model), source=model.source,
+            exact=sum(word in ("exact", "exact to rounding") for word in worth), queries=len(worth),
+        )  # fmt: skip
         return drawn
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .question import AdditiveReasons
 
 
+LONGEST_CHANGE = 80  # characters of a change in the summary
+
+
 def case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.DataFrame:
     """One line a case: decision, reason, change, and what each is worth."""
 
@@ -137,6 +140,9 @@ def summary(model: AdditiveModel, found: Cases, numbers: list[int]) -> str:
         of = f"Of {n} features" if n > 1 else "Of its one feature"
         settles = {0: "none is needed to settle", 1: "1 alone settles"}.get(int(sizes[0]), f"{sizes[0]} alone settle")
         change = f"changing {changes[0]} flips it" if flips[0] else "no change flips it"
+        values = ", ".join(new_values(model, found)[0])
+        if flips[0] and len(values.split()) <= 8 and len(values) <= LONGEST_CHANGE and values.isprintable():
+            change += f" ({values})"
         if not flips[0] and np.isfinite(found.change_bound[0]):
             change = "whether a change flips it is not decided"
         return f"{of} {settles} {what} for row {numbers[0]}, and {change}."
@@ -151,12 +157,15 @@ def verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict |
     """Whether all reasons and changes are proved smallest."""
     unproved = sum(g != "exact" for g in (*found.guarantee_reason, *found.guarantee_change))
     if not unproved:
-        return Verdict("proved", f"each of {len(numbers)} smallest reasons and changes was proved smallest")
-    return Verdict(
-        "undecided",
-        f"{unproved} of {2 * len(numbers)} reasons and changes are not proved smallest",
-        "fit the model without pairs, or ask of fewer features",
+        if len(numbers) == 1:
+            return Verdict("proved", "nothing smaller settles the decision, and nothing smaller flips it")
+        return Verdict("proved", f"in each of {len(numbers)} cases nothing smaller settles the decision or flips it")
+    mend = (
+        "fit the model without pairs, or with fewer" if model.pairs else "freeze features, or allow a wider tolerance"
     )
+    if model.error:
+        mend = "fit smaller networks of ReLU, which are known exactly"
+    return Verdict("undecided", f"{unproved} of {2 * len(numbers)} reasons and changes are not proved smallest", mend)
 
 
 def limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
