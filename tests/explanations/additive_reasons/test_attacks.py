@@ -146,18 +146,23 @@ def grid(n: int, n_bins: int, seed: int, outputs: int = 1) -> AdditiveModel:
     return AdditiveModel(shapes, rng.normal(size=outputs), pairs, task=task, classes=tuple("abcd"[: max(outputs, 2)]))
 
 
-def test_pairs_beyond_every_cap_are_bounded_and_say_so() -> None:
-    model = grid(9, 16, 3)
+@pytest.mark.parametrize("steps", [0, 200])
+def test_pairs_that_all_join_are_proved_or_bounded_and_say_which(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    import answerable.explanations.additive_reasons.pairs as pairs
+
+    monkeypatch.setattr(pairs, "MOST_STEPS", steps)
+    monkeypatch.setattr(pairs, "MOST_CELLS", 100 if steps == 0 else 10_000)
+    model = grid(7, 12, 5)
     rng = np.random.default_rng(4)
-    rows = rng.random((2, 9))
-    answer = ask("additive-reasons", store=False, model=model, rows={f"f{j}": rows[:, j] for j in range(9)})
+    rows = rng.random((2, 7))
+    answer = ask("additive-reasons", store=False, model=model, rows={f"f{j}": rows[:, j] for j in range(7)})
     table = answer.tables["cases"].frame
     assert answer.verdict is not None
     for row, place in zip(table.iter_rows(named=True), rows, strict=True):
         names = row["reason"].split(", ")
-        fixed = np.array([f"f{j}" in names for j in range(9)])
-        completed = np.where(fixed, place, rng.random((20_000, 9)))
+        fixed = np.array([f"f{j}" in names for j in range(7)])
+        completed = np.where(fixed, place, rng.random((20_000, 7)))
         assert (model.decide(completed) == model.decide(place[None])[0]).all()
         assert row["reason_bound"] <= row["reason_size"]
     unproved = {"interval", "unknown"} & {*table["reason_guarantee"], *table["change_guarantee"]}
-    assert answer.verdict.word == ("undecided" if unproved else "proved")
+    assert answer.verdict.word == ("undecided" if unproved else "proved") == ("proved" if steps else "undecided")

@@ -26,7 +26,7 @@ from answerable.explanations.additive_reasons import (
 from answerable.explanations.additive_reasons.cases import cases, sufficiency
 from answerable.explanations.additive_reasons.smallest_sets import cheapest_hit, smallest_set
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
-from answerable.subjects.additive_model.form import level_edges
+from answerable.subjects.additive_model.encoding import level_edges
 
 Decide = Callable[[np.ndarray], bool]
 

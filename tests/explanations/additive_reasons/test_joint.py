@@ -28,7 +28,7 @@ from answerable.explanations.additive_reasons.joint_shapley import (
 )
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
 from answerable.subjects.additive_model.distributions import cells
-from answerable.subjects.additive_model.form import level_edges
+from answerable.subjects.additive_model.encoding import level_edges
 
 
 def paired(rng: np.random.Generator, n: int, pairs: int, *, unit: float = 1.0, logit: bool = False) -> AdditiveModel:

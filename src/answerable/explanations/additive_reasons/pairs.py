@@ -20,6 +20,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 MOST_CELLS = 50_000_000
+FEW_CELLS = 50_000  # entries of one table that are filled faster than branch and bound gets by without it
 MOST_AXES = 32  # of an array
 MOST_STEPS = 200  # partial completions that branch and bound goes on from
 MOST_EXACT_CELLS = 200_000  # entries of one table when sums are taken in fractions
@@ -106,8 +107,13 @@ def least(
         else:
             constant += as_it_is(table[[own_states[first]], own_states[second]])[0]
     most = MOST_EXACT_CELLS if fractions else MOST_CELLS
-    found = _eliminated(unary, binary, most)
-    value, reached, states = (found[0], found[0], found[1]) if found else _bounded(unary, binary, most)
+    few = min(FEW_CELLS, most)
+    found = _eliminated(unary, binary, few)
+    value, reached, states = (found[0], found[0], found[1]) if found else _bounded(unary, binary, few)
+    if value < reached:
+        # tables of this size take a second each, so that they come last
+        found = _eliminated(unary, binary, most)
+        value, reached, states = (found[0], found[0], found[1]) if found else (value, reached, states)
     witness = row.copy()
     for j, state in states.items():
         witness[j] = (model.states[j].at_low if sign > 0 else model.states[j].at_high)[state]

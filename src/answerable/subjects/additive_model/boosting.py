@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import Shape, level_name
+from .encoding import level_name
+from .form import Shape
 
 Floats = npt.NDArray[np.float64]
 

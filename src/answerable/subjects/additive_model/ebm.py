@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput, CannotRead
 
-from .form import AdditiveModel, Pair, Shape, Task, level_edges
+from .encoding import level_edges
+from .form import AdditiveModel, Pair, Shape, Task
 
 Floats = npt.NDArray[np.float64]
 LINKS: dict[str, Task] = {"identity": "regression", "logit": "binary", "mlogit": "multiclass"}

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import AdditiveModel, level_edges
+from .encoding import level_edges
+from .form import AdditiveModel
 from .scikit import Column, continued, summed
 
 LINKS = {"IdentityLink": "identity", "LogitLink": "logit"}

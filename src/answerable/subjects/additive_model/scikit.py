@@ -16,7 +16,8 @@ import numpy.typing as npt
 from answerable.errors import BadInput
 
 from .boosting import shapes_of_trees
-from .form import AdditiveModel, Shape, Task, columns_of, encoded_column, level_edges, level_name
+from .encoding import columns_of, encoded_column, level_edges, level_name
+from .form import AdditiveModel, Shape, Task
 
 Floats = npt.NDArray[np.float64]
 LINEAR = "coef_", "intercept_"
