@@ -10,6 +10,7 @@ until what is left can be eliminated (branch and bound); where that takes too ma
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -211,15 +212,18 @@ def _descended(unary: dict[int, Floats], binary: Factors, states: dict[int, int]
 
 def _eliminated(unary: dict[int, Floats], binary: Factors, most: int) -> tuple[Any, dict[int, int]] | None:
     """Least sum of the factors and the states that reach it; None where a table would outgrow the cap."""
-    factors: Factors = [((j,), part) for j, part in unary.items()] + binary
+    joined = {j for variables, _ in binary for j in variables}
+    factors: Factors = [((j,), part) for j, part in unary.items() if j in joined] + binary
     sizes = {j: len(part) for j, part in unary.items()}
-    left, choices = set(unary), []
-    total: Any = 0
+    left, choices = set(joined), []
+    # most features are in no table, and each of these is best by itself
+    states = {j: int(part.argmin()) for j, part in unary.items() if j not in joined}
+    total: Any = sum(unary[j][state] for j, state in states.items())
     while left:
 
-        def width(j: int, factors: Factors = factors) -> float:
+        def width(j: int, factors: Factors = factors) -> int:
             scope = {v for variables, _ in factors if j in variables for v in variables}
-            return float(np.prod([float(sizes[v]) for v in scope]))
+            return math.prod(sizes[v] for v in scope)
 
         chosen = min(sorted(left), key=width)
         touching = [factor for factor in factors if chosen in factor[0]]
@@ -237,7 +241,6 @@ def _eliminated(unary: dict[int, Floats], binary: Factors, most: int) -> tuple[A
         else:
             total = total + reduced
         left.remove(chosen)
-    states: dict[int, int] = {}
     for chosen, scope, best in reversed(choices):
         states[chosen] = int(best[tuple(states[v] for v in scope)])
     return total, states
