@@ -378,6 +378,16 @@ def test_no_table_is_told() -> None:
 # Texts
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_a_table_in_another_encoding_is_told_how_to_be_saved(encoding: str, rows: int, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(("name,x\n" + "Zoë,1\n" * rows).encode(encoding))
+    with pytest.raises(CannotRead, match="save it again as CSV in UTF-8 or as Parquet") as caught:
+        read_table(file)
+    assert "\n" not in str(caught.value)
+
+
 def test_texts_are_literal_or_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("﻿Grüße\r\n".encode())
     assert read_texts("@a.txt", folder=tmp_path) == ["Grüße\r\n"]

@@ -21,6 +21,7 @@ from answerable.subjects.kinds import file_digest, kind_of, refuse_pickle
 
 # A Parquet file that would take this many times its own size and this many bytes in memory was made to do so.
 MOST_GROWTH, MOST_CHEAP_BYTES = 500, 1_000_000_000
+_MEND = "save it again as CSV in UTF-8 or as Parquet"
 
 
 def read_table(subject: Any, *, repeated: bool = False) -> pl.DataFrame:
@@ -44,7 +45,9 @@ def read_table(subject: Any, *, repeated: bool = False) -> pl.DataFrame:
     if kind == "empty":
         raise BadInput("the file is empty", where=str(path), mend="give a table with a row of names")
     if kind not in ("parquet", "text"):
-        raise CannotRead(f"a file of kind {kind!r} is no table", where=str(path), mend="save it as CSV or Parquet")
+        # Spreadsheets save CSV in Latin-1 or UTF-16, which no reader can tell from anything else.
+        what = "a file that is neither UTF-8 text nor Parquet" if kind == "unknown" else f"a file of kind {kind!r}"
+        raise CannotRead(f"{what} is no table", where=str(path), mend=_MEND)
     read = _read_parquet if kind == "parquet" else functools.partial(_read_csv, repeated=repeated)
     frame = _failing_in_one_line(read, path)
     return _with_rows(frame, str(path))
@@ -135,9 +138,7 @@ def _failing_in_one_line(read: Any, path: Path) -> pl.DataFrame:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError) as failure:
         said = " ".join(str(failure).split())[:200]
-        raise CannotRead(
-            f"no table can be read ({said})", where=str(path), mend="save it again as CSV or Parquet"
-        ) from None
+        raise CannotRead(f"no table can be read ({said})", where=str(path), mend=_MEND) from None
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -150,8 +151,7 @@ def _read_parquet(path: Path) -> pl.DataFrame:
         told = file.metadata
         cells = told.num_rows * told.num_columns
         if 8 * cells > max(MOST_CHEAP_BYTES, MOST_GROWTH * path.stat().st_size):
-            mend = "save it again as CSV or Parquet"
-            raise CannotRead(f"{told.num_rows} rows do not fit into a file of its size", where=str(path), mend=mend)
+            raise CannotRead(f"{told.num_rows} rows do not fit into a file of its size", where=str(path), mend=_MEND)
         return pl.DataFrame(file.read())
     except (pa.ArrowException, MemoryError) as failure:
         raise ValueError(str(failure)) from None
