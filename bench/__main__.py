@@ -34,6 +34,7 @@ def main() -> int:
                 continue
             print(f"{name}: {race.work}, {race.peer}", file=sys.stderr, flush=True)
             rows.append(racing.run(race, quick=arguments.quick))
+            print(f"  {racing.in_short(rows[-1])}", file=sys.stderr, flush=True)
         failed += [failure for row in rows for failure in racing.failures(row)]
         documents.append({"question": name, "machine": racing.machine(), "quick": arguments.quick, "races": rows})
         print("\n".join([f"{name}{' (quick)' if arguments.quick else ''}", *racing.table(rows), ""]))

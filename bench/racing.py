@@ -158,6 +158,12 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [lines[0], "-" * len(lines[0]), *lines[1:], *notes]
 
 
+def in_short(row: dict[str, Any]) -> str:
+    """What came of one race, while the others are still to be run."""
+    ratio = "results differ" if row["agree"] is False else f"ratio {_ratio(row)}"
+    return f"peer {_time(row['peer_s'])}, ours {_time(row['ours_s'])}, {ratio}, target {_target(row)}"
+
+
 def _seconds(call: Callable[[], Any]) -> float:
     gc.collect()
     start = time.perf_counter()
