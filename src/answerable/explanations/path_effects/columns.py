@@ -207,8 +207,11 @@ def _treatment(column: pl.Series, roles: Roles, where: str) -> tuple[Ints, tuple
             )
     if labels[0] == labels[1]:
         raise BadInput(f"reference and comparison are both {labels[0]!r}", where=place, mend="give two values")
-    codes = pl.when(values.is_null()).then(MISSING).when(values == labels[0]).then(0).when(values == labels[1]).then(1)
-    return pl.select(codes.otherwise(OTHER).cast(pl.Int64)).to_series().to_numpy().copy(), labels
+    codes = np.full(len(values), OTHER, dtype=np.int64)
+    codes[values.is_null().to_numpy()] = MISSING
+    for arm, label in enumerate(labels):
+        codes[(values == label).fill_null(False).to_numpy()] = arm
+    return codes, labels
 
 
 def _outcome(column: pl.Series, roles: Roles, where: str) -> Floats:
@@ -255,17 +258,18 @@ def _check_outcome(outcome: Floats, treated: Ints, place: str) -> None:
 def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple[Floats, list[str]]:
     """A column as one or several columns of numbers, with their names."""
     place = f"{where}, column {column.name}"
-    distinct = column.n_unique()
-    if distinct == 1:
-        shown = str(column[0])[:40]
-        raise BadInput(f"every value is {shown}", where=place, mend="leave the column out")
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         numbers = column.cast(pl.Float64).to_numpy().astype(np.float64)
         _check_size(numbers, place)
-        _check_overlap(np.nan_to_num(numbers, nan=np.inf), treated, place, few=distinct <= 2 * MOST_KINDS)
+        with_missing = np.nan_to_num(numbers, nan=np.inf)
+        if with_missing.min() == with_missing.max():
+            raise _constant(column, place)
+        _check_overlap(with_missing, treated, place)
         return numbers[:, None], [column.name]
     if column.dtype.is_temporal() or column.dtype.is_nested():
         raise BadInput(f"a column of {column.dtype} is no number", where=place, mend="turn it into numbers or words")
+    if column.n_unique() == 1:
+        raise _constant(column, place)
     kinds = sorted(_words(column))
     words = _as_words(column).fill_null("")
     kinds = [*kinds, ""] if column.null_count() else kinds
@@ -286,6 +290,10 @@ def _encoded(column: pl.Series, treated: Ints, coded: bool, where: str) -> tuple
     )
 
 
+def _constant(column: pl.Series, place: str) -> BadInput:
+    return BadInput(f"every value is {str(column[0])[:40]}", where=place, mend="leave the column out")
+
+
 def _check_size(numbers: Floats, place: str) -> None:
     """Refuse what is infinite, or too large to be squared."""
     bad = np.abs(numbers) > LARGEST
@@ -295,10 +303,12 @@ def _check_size(numbers: Floats, place: str) -> None:
         raise BadInput(found, where=f"{place}, row {row + 1}", mend="mend it or leave it empty")
 
 
-def _check_overlap(numbers: Floats, treated: Ints, place: str, *, few: bool) -> None:
+def _check_overlap(numbers: Floats, treated: Ints, place: str) -> None:
     """Refuse a column of which the arms hold different values throughout: it gives the treatment away."""
     one, other = (numbers[treated == arm] for arm in (0, 1))
     parted = one.max() < other.min() or other.max() < one.min()
+    # Most columns of many values show it in their first rows, which is quicker than sorting all.
+    few = all(len(np.unique(some)) <= 2 * MOST_KINDS for some in (numbers[: 20 * MOST_KINDS], numbers))
     if parted or (few and not np.isin(np.unique(one), np.unique(other)).any()):
         raise _given_away(place)
 
