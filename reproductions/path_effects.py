@@ -50,13 +50,13 @@ COVERAGE = (
     Way("randomised", "cells", 2000, 100),
     Way("randomised", "trees", 500, 100),
     Way("randomised", "trees", 500, 100, "split"),
-    Way("randomised", "trees", 2000, 100),
-    Way("randomised", "trees", 2000, 100, "split"),
-    Way("binary", "trees", 2000, 30),
-    Way("binary", "trees", 8000, 10, studies=300),
-    Way("wide", "trees", 2000, 20),
-    Way("wide", "trees", 2000, 5, "split", splits=5, studies=300),
-    Way("wide", "trees", 8000, 5, studies=300),
+    Way("randomised", "trees", 2000, 50),
+    Way("randomised", "trees", 2000, 50, "split"),
+    Way("binary", "trees", 2000, 20),
+    Way("binary", "trees", 8000, 5, studies=300),
+    Way("wide", "trees", 2000, 10),
+    Way("wide", "trees", 2000, 2, "split", splits=5, studies=200),
+    Way("wide", "trees", 8000, 2, studies=200),
 )
 PATHS = ("total", "direct", "through W", "through V")
 TABLE_4: dict[Replica, float] = {"binary": -0.001, "continuous": 0.006}

@@ -16,6 +16,7 @@ from answerable.errors import AnswerableError
 from answerable.explanations.path_effects import PathSpecificEffects
 from answerable.explanations.path_effects.overlap import rows_behind
 from answerable.explanations.path_effects.replicas import make_study
+from reproductions import kept
 
 
 def study(n: int = 600) -> pl.DataFrame:
@@ -157,6 +158,7 @@ def test_trees_on_many_columns_and_few_rows_say_what_intervals_leave_out() -> No
     said = "for 10 columns leave trees an error that intervals take for small"
     assert any(said in limit and limit.endswith("takes more of it in.") for limit in asked(wide, **fields).limits)
     split = asked(wide, **fields, nested="split", splits=2)
+    assert "Each effect is the median of 2 splits; paths add up to the total nearly." in split.limits
     assert any(said in limit and limit.endswith("than 95 %.") for limit in split.limits)
     assert not any("leave trees" in limit for limit in asked(study(), learner="trees", trees=5).limits)
 
@@ -169,3 +171,24 @@ def test_the_code_on_the_page_runs_as_it_stands() -> None:
     exec(compile(blocks[0], "path-effects.md", "exec"), names)
     assert names["found"]["total"].interval.low < names["found"]["total"].interval.high
     assert names["cohort"].left_out
+
+
+def test_made_up_studies_of_a_reproduction_are_kept_and_a_torn_one_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSWERABLE_CACHE", str(tmp_path))
+    made: list[int] = []
+
+    def one(k: int) -> dict[str, int]:
+        made.append(k)
+        return {"square": k * k}
+
+    module = "answerable.explanations.path_effects.solver"
+    assert [study["square"] for study in kept("name", "row", module, 3, one)] == [0, 1, 4]
+    (file,) = tmp_path.rglob("row.jsonl")
+    file.write_text(file.read_text(encoding="utf-8")[:-4], encoding="utf-8")  # as a kill would leave it
+    assert [study["square"] for study in kept("name", "row", module, 4, one)] == [0, 1, 4, 9]
+    assert made == [0, 1, 2, 2, 3]
+    # Other code keeps its own.
+    assert [study["square"] for study in kept("name", "row", f"{module[:-6]}linear", 1, one)] == [0]
+    assert made == [0, 1, 2, 2, 3, 0]

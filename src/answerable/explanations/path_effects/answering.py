@@ -372,6 +372,8 @@ def _limits(asked: Asked, flaws: list[str]) -> list[str]:
             f"Each nested regression is fitted on as few as {_rows_of_a_part(asked)} rows; what so few add to the"
             " scatter is not in the intervals (nested = reuse fits on more)."
         )
+    if asked.question.splits > 1 and fitted.n_folds > 1:
+        found.append(f"Each effect is the median of {asked.question.splits} splits; paths add up to the total nearly.")
     found += _of_the_trees(asked)
     found += [_capital(f"{flaw}.") for flaw in flaws[1:6]]
     found += [f"{count} rows were left out: {_shown(reason)}." for reason, count in fitted.arrays.dropped.items()]
