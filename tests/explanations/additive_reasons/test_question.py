@@ -155,6 +155,10 @@ BAD_ROWS = [
 ]
 BAD_CARDS = [
     ("feature,points\na,1\n", "neither bins nor categories"),
+    ("feature,category,points\na,x,1\n(cutoff),,2\n(cutoff),,3\n", "feature (cutoff): 2 lines give it; keep one"),
+    ("feature,category,points\na,x,1\n(cutof),,2\n", "there is no line '(cutof)'; did you mean '(cutoff)'?"),
+    ("feature,category,points\n(cutoff),,2\n", "no line is of a feature"),
+    ("feature,bin_lower,bin_upper,points\na,5,5,1\n", "line 2, feature a: the bin from 5 to 5 holds no value"),
     ("feature,bin_lower,bin_upper,points\na,0,1,x\n", "line 2, column points: 'x' is no finite number"),
     (
         "feature,bin_lower,bin_upper,points\na,0,1,1\na,2,3,1\n",
@@ -169,6 +173,7 @@ BAD_CARDS = [
     ("feature,bin_lower,bin_upper,category,points\na,0,1,,1\na,,,x,1\n", "feature a: both bins and categories"),
 ]
 BAD_FIELDS = [
+    ({"cases": [2, 1, 2]}, "cases: row 2 stands twice; ask for each row once"),
     ({"cases": [4]}, "cases: there is no row 4; the table has 3 rows"),
     ({"known": ["agee"]}, "did you mean 'age'?"),
     ({"frozen": ["sex"]}, "there is no feature 'sex'"),
@@ -280,6 +285,12 @@ def test_an_edited_ebm_is_refused_by_name(change: Any, line: str) -> None:
     with pytest.raises(AnswerableError, match="; ") as raised:
         ask("additive-reasons", model=edited(change), rows=APPLICANT, store=False)
     assert line in str(raised.value)
+
+
+def test_bad_background_rows_are_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "past.csv").write_text("age,home\n40,boat\n")
+    more = {"background": str(tmp_path / "past.csv")}
+    refused(files(tmp_path) | more, "background, row 1, feature home: 'boat' is no category", tmp_path, capsys)
 
 
 def test_the_same_content_gives_the_same_key(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from answerable.answer import Answer, Figure, Table
-from answerable.errors import BadInput
+from answerable.errors import AnswerableError, BadInput
 from answerable.question import Field, Question, Subject
 
 if TYPE_CHECKING:
@@ -204,7 +205,19 @@ class AdditiveReasons(Question):
         for number in numbers:
             if not 1 <= number <= height:
                 raise BadInput(f"there is no row {number}", where="cases", mend=f"the table has {height} rows, from 1")
+        twice = next((n for n, count in Counter(numbers).items() if count > 1), None)
+        if twice is not None:
+            raise BadInput(f"row {twice} stands twice", where="cases", mend="ask for each row once")
         return numbers
+
+    def _background(self, model: AdditiveModel) -> Any:
+        rows = as_rows(self.background)
+        if rows is not None:
+            try:
+                model.encode(rows)
+            except AnswerableError as failure:
+                raise failure.within("background") from None
+        return rows
 
     def _tables(self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int]) -> dict[str, Table]:
         import polars as pl
@@ -217,7 +230,7 @@ class AdditiveReasons(Question):
         counted = slice(0, MOST_ROWS_COUNTED)
         columns: list[Any] = [column[counted] for column in found]
         few = type(found)(*columns)
-        background = as_rows(self.background)
+        background = self._background(model)
         features = features_table(
             model,
             encoded[counted],

@@ -37,9 +37,16 @@ def from_scorecard(table: Any, *, cutoff: float = 0.0, base: float = 0.0) -> Add
     shapes = []
     for (name,), lines in frame.group_by("feature", maintain_order=True):
         if name in (BASE, CUTOFF):
+            if lines.height > 1:
+                mend = "keep one line"
+                raise BadInput(f"{lines.height} lines give it", where=f"{where}, feature {name}", mend=mend)
             base, cutoff = (lines["points"][0], cutoff) if name == BASE else (base, lines["points"][0])
+        elif str(name).startswith("(") and str(name).endswith(")"):
+            raise unknown("line", str(name), (BASE, CUTOFF), where=where)
         else:
             shapes.append(_shape(str(name), lines, where))
+    if not shapes:
+        raise BadInput("no line is of a feature", where=where, mend="give each feature its bins or categories")
     return AdditiveModel(
         tuple(shapes), np.array([base]), task="binary", classes=("below", "reached"), cutoff=cutoff, source="scorecard"
     )
@@ -91,6 +98,12 @@ def _shape(name: str, lines: pl.DataFrame, where: str) -> Shape:
         raise BadInput("it has points for a missing value only", where=place, mend="give it bins or categories")
     lower = bins["bin_lower"].fill_null(-math.inf).to_list()
     upper = bins["bin_upper"].fill_null(math.inf).to_list()
+    for k in range(len(lower)):
+        if not lower[k] < upper[k]:
+            raise BadInput(
+                f"the bin from {lower[k]:g} to {upper[k]:g} holds no value",
+                where=f"{where}, line {bins['line'][k]}, feature {name}", mend="give bin_upper above bin_lower",
+            )  # fmt: skip
     for k in range(1, len(lower)):
         if lower[k] != upper[k - 1]:
             what = "overlap" if lower[k] < upper[k - 1] else "leave a gap"
