@@ -1,5 +1,6 @@
 """By definition: the paper's binary model cell by cell, the bias identity, and what a hidden cause leaves open."""
 
+import inspect
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,12 +181,12 @@ def simulated_mediation(
     from statsmodels.stats.mediation import Mediation
 
     of_outcome, of_mediator, _ = _lines(frame, treatment, mediator, outcome, covariates)
-    state = np.random.get_state()  # noqa: NPY002 - what Mediation draws from
-    try:
+    simulation = Mediation(of_outcome, of_mediator, treatment, mediator)
+    if "rng" in inspect.signature(simulation.fit).parameters:
+        found = simulation.fit(n_rep=draws, rng=0)
+    else:  # before statsmodels 0.15
         np.random.seed(0)  # noqa: NPY002
-        found = Mediation(of_outcome, of_mediator, treatment, mediator).fit(n_rep=draws)
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+        found = simulation.fit(n_rep=draws)
     return {
         name: Simulated(float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws)))
         for name, values in (("direct", found.ADE_ctrl), ("mediated", found.ACME_tx))
