@@ -13,6 +13,7 @@ from answerable.mechanisms.feed_forward_memories import FFMemories, Weights
 from answerable.mechanisms.feed_forward_memories.absorption import absorption
 from answerable.mechanisms.feed_forward_memories.model_source import Window
 from answerable.mechanisms.feed_forward_memories.reading import Batch
+from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
 from tests.subjects.tiny_tokenizers import spelled
 
@@ -246,3 +247,24 @@ def test_absorption_is_read_at_each_word_s_own_token() -> None:
     assert {one.setting for one in ours} == {"mean fraction", "full", "share of words that can score"}
     control = [one for one in scores if one.role == "control"]
     assert control and control[0].value != value
+
+
+def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    letters = np.repeat(list("abcdefghijklmnopqrst"), 12)
+
+    def of_noise(self: Any, layer: int, sets: Any, *, seeds: int, rng: Any) -> Any:
+        few = [(one, noise, np.zeros((len(letters), one.count), np.float32)) for one in sets[:1]]
+        return absorption_scores(few, letters, seeds=seeds, rng=rng)
+
+    noise = rng.standard_normal((len(letters), 6))
+    monkeypatch.setattr(FFMemories, "letter_words", lambda self, rng: [])
+    monkeypatch.setattr(FFMemories, "absorption", of_noise)
+    answer = ask(
+        NAME, model=spelled(tiny("llama")), text="abcdefgh" * 9, k=2, layer=1, seeds=2, absorption=True, seed=0,
+        store=False,
+    )  # fmt: skip
+    found = answer.metrics["absorption"]
+    assert found.value != found.value
+    assert found.reason == "0 to 0 letters have a probe good enough (F1 above 0.6)"
+    assert any(limit.startswith("Absorption is undecided") for limit in answer.limits)

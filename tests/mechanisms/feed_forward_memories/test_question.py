@@ -63,6 +63,9 @@ def test_another_judge_answers_the_games(planted: Answer, tmp_path: Path) -> Non
         ({"replica": "planted", "scale": 2.0}, "scale is of learned features; give autoencoder or transcoder too"),
         ({"replica": "planted", "k": 13}, "field k: k is 13, layer 0 has 12 memories; choose from 1 to 12"),
         ({"replica": "planted", "neurons": [12]}, "field neurons: there is no memory 12; choose from 0 to 11"),
+        ({"replica": "planted", "layer": 7}, "field layer: the replica has no layer 7; choose 0"),
+        ({"replica": "planted", "of": "heads"}, "the replica has no heads; leave of out, or give a model"),
+        ({"replica": "planted", "judge": "\n"}, "judge: there are no answers; give one line for each game"),
         ({"replica": "planted", "layers": [4]}, "layers: there is no layer 4; choose from 0 to 0"),
     ],
 )

@@ -177,6 +177,8 @@ def read_answers(text: str, by_set: Mapping[str, Sequence[Game]]) -> dict[str, d
             known = ", ".join(map(repr, by_set))
             raise BadInput(f"no feature set {str(name)[:40]!r}", where=f"judge, line {number}", mend=f"one of {known}")
         lines.setdefault(name, []).append(entry)
+    if not lines:
+        raise BadInput("there are no answers", where="judge", mend="give one line for each game, or leave judge out")
     return {name: score(by_set[name], entries) for name, entries in lines.items()}
 
 

@@ -139,6 +139,8 @@ class FeedForwardMemories(Question):
             one is not None for one in (self.text, self.corpus, self.concepts, self.autoencoder, self.transcoder)
         ):
             raise ValueError("the replica brings its own texts; leave text, corpus, concepts and the learned ones out")
+        if self.replica is not None and self.of == "heads":
+            raise ValueError("the replica has no heads; leave of out, or give a model")
         if self.of == "heads" and (self.autoencoder is not None or self.transcoder is not None):
             raise ValueError("learned features are of feed-forward layers; leave them out, or of = feed_forward")
         if self.scale is not None and self.autoencoder is None and self.transcoder is None:
@@ -165,7 +167,7 @@ class FeedForwardMemories(Question):
             metrics=wording.metrics_of(catalogue, layer, readings, scores, alignments, self.k),
             tables=tables,
             figures=self._figures(tables, layer, sets, alignments),
-            limits=self._limits(catalogue, given, sets),
+            limits=self._limits(catalogue, given, sets, scores),
         )
 
     def _given(self, run: Run) -> _Given:
@@ -175,6 +177,9 @@ class FeedForwardMemories(Question):
         if self.replica is not None:
             from .planted import PlantedSource
 
+            if self.layer:
+                where = f"{self.name}, field layer"
+                raise BadInput(f"the replica has no layer {self.layer}", where=where, mend="choose 0")
             planted = PlantedSource(run.rng("planted"))
             memories = FFMemories(planted, self.layers)
             return _Given(memories, planted.windows, 0, planted.labelled, planted.windows, "the replica")
@@ -459,7 +464,9 @@ class FeedForwardMemories(Question):
         drawn["alignment"] = Figure.drawn(figures.alignment_histogram, bins, first=words[0], second=words[1])
         return drawn
 
-    def _limits(self, catalogue: Catalogue, given: _Given, sets: Sequence[FeatureSet]) -> list[str]:
+    def _limits(
+        self, catalogue: Catalogue, given: _Given, sets: Sequence[FeatureSet], scores: Sequence[Score]
+    ) -> list[str]:
         from .judging import chance_accuracy
 
         left_out = f", and {catalogue.dropped} tokens that begin each text are left out" if catalogue.dropped else ""
@@ -488,6 +495,8 @@ class FeedForwardMemories(Question):
             ]
         if self.absorption:
             limits.append("Absorption is advised for 16,000 features and models of a billion parameters or more.")
+            if any(one.metric == "absorption" and one.value != one.value for one in scores):
+                limits.append("Absorption is undecided: too few letters can be read off the layer's output by a probe.")
         if any(one.norm is not None for one in sets):
             limits.append(
                 "This layer norms what it writes: what one feature adds holds with the norm's scale kept as it is."

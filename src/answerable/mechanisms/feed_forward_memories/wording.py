@@ -74,6 +74,7 @@ def metrics_of(
         ("sparse_probe_five", "sparse_probe", "k = 5", "ours", False, "Accuracy of a probe on five memories"),
         ("sparse_probe_five_random", "sparse_probe", "k = 5", "control", False, "Accuracy on five random memories"),
         ("autointerp", "autointerp", "lexical judge", "ours", True, f"Lexical judge on the memories, top {k}"),
+        ("absorption", "absorption", "mean fraction", "ours", False, "Absorption of first letters by the memories"),
         ("explained_learned", "ev", "", "baseline", None, "Explained variance of the learned features"),
     ):
         found = (
