@@ -9,6 +9,7 @@ import pytest
 from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
+from answerable.expectations import parse
 from answerable.mechanisms.feed_forward_memories import FFMemories, Weights
 from answerable.mechanisms.feed_forward_memories.absorption import absorption
 from answerable.mechanisms.feed_forward_memories.model_source import Window
@@ -268,3 +269,4 @@ def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: py
     assert found.value != found.value
     assert found.reason == "0 to 0 letters have a probe good enough (F1 above 0.6)"
     assert any(limit.startswith("Absorption is undecided") for limit in answer.limits)
+    assert parse("metrics.absorption < 0.5").check(answer).word == "not run"
