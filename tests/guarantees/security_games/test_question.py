@@ -11,7 +11,7 @@ import pytest
 
 from answerable.answer import Answer
 from answerable.asking import ask
-from answerable.guarantees.security_games import comparison, figures, plan_answer
+from answerable.guarantees.security_games import comparison, plan_answer
 from answerable.guarantees.security_games.api import (
     MatrixGame,
     grid_game,
@@ -22,6 +22,7 @@ from answerable.guarantees.security_games.api import (
 from answerable.guarantees.security_games.game import SecurityGame
 from answerable.guarantees.security_games.graph import distances, lattice
 from answerable.guarantees.security_games.green import cells_of, closeness
+from answerable.guarantees.security_games.printed import shown, small
 from answerable.guarantees.security_games.question import SMALLEST
 from answerable.guarantees.security_games.replicas import example_files
 from answerable.guarantees.security_games.solver import solve
@@ -297,8 +298,22 @@ def test_finished_units_are_not_solved_again(tmp_path: Path, monkeypatch: pytest
 
 
 def test_labels_of_files_are_drawn_as_text() -> None:
-    assert figures.shown("a\x1b[31mb") == "a⟨001B⟩[31mb"
-    assert len(figures.shown("x" * 500)) == 30
+    assert shown("a\x1b[31mb") == "a⟨001B⟩[31mb"
+    assert len(shown("x" * 500)) == 30
+
+
+@pytest.mark.parametrize(
+    "number, told",
+    [
+        (0.0, "less than 10⁻¹²"),
+        (3e-16, "less than 10⁻¹²"),
+        (9.4e-4, "9 × 10⁻⁴"),
+        (0.0123, "0.01"),
+        (2.3e-12, "2 × 10⁻¹²"),
+    ],
+)
+def test_a_distance_is_written_as_a_reader_would(number: float, told: str) -> None:
+    assert small(number) == told
 
 
 def test_distances_on_a_lattice_are_taxicab() -> None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
 from answerable.theme import round_edges, steps, style
 
+from .printed import shown, small
+
 if TYPE_CHECKING:
     import polars as pl
 
 MOST_TARGETS = 24
 LINE = 22  # px from one row to the next
-LONGEST_LABEL = 30
 TITLE_PX, SUBTITLE_PX = 8.7, 6.8  # px that a character takes, rather more than less
 TALLEST, LOWEST = 620, 180
+NARROW = 500  # px below which a picture is the narrow one
+# a long title begins above the numbers, not left of them
+ABOVE: dict[str, Any] = {"titleAlign": "left", "titleX": -36}
 ARROW = 0.62  # where on a move its head stands
 
 
@@ -57,7 +60,10 @@ def patrol_map(
     edges = round_edges(low, high) if high > low else [low + 1e-9 + abs(low) * 1e-9]
     colour = alt.Color(
         "value:Q", title=f"Value [{value_unit}]", scale=alt.Scale(**steps("seq", edges)),
-        legend=alt.Legend(orient="bottom", gradientLength=min(220, width - 140)),
+        legend=alt.Legend(
+            orient="bottom", titleOrient="left" if width > NARROW else "top", titlePadding=10,
+            gradientLength=min(220, width - 140),
+        ),
     )  # fmt: skip
     layers: list[Any] = []
     if streets.height:
@@ -177,7 +183,7 @@ def coverage_bars(targets: pl.DataFrame, width: int, *, gain_unit: str) -> alt.L
     labels = [entry["label"] for entry in data]
     y = alt.Y(
         "label:N", title="Target", sort=None, scale=alt.Scale(type="point", domain=labels, padding=0.6),
-        axis=alt.Axis(grid=False, labelLimit=230 if width >= 500 else 110),
+        axis=alt.Axis(grid=False, labelLimit=230 if width > NARROW else 110),
     )  # fmt: skip
     x = alt.X(
         "coverage:Q", title="Covered [share of the time]", scale=alt.Scale(domain=[0, 1], nice=False),
@@ -225,7 +231,7 @@ def response_bars(columns: pl.DataFrame, width: int, *, unit: str) -> alt.LayerC
     y = alt.Y(
         "label:N", title="Action", sort=None,
         scale=alt.Scale(type="point", domain=[entry["label"] for entry in data], padding=0.6),
-        axis=alt.Axis(grid=False, labelLimit=230 if width >= 500 else 110),
+        axis=alt.Axis(grid=False, labelLimit=230 if width > NARROW else 110),
     )  # fmt: skip
     x = alt.X("gain:Q", title=f"Gain of the attacker [{unit}]")
     layers: list[Any] = []
@@ -265,7 +271,10 @@ def value_by_plans(plans: pl.DataFrame, width: int, *, value: float, unit: str) 
     top = max([entry["loss"] for entry in data] + [value])
     bottom = min([entry["least"] for entry in data] + [value])
     pad = (top - bottom or abs(top) or 1.0) * 0.12
-    y = alt.Y("loss:Q", title=f"Loss [{unit}]", scale=alt.Scale(domain=[bottom - pad, top + pad], nice=False))
+    y = alt.Y(
+        "loss:Q", title=f"Loss [{unit}]", scale=alt.Scale(domain=[bottom - pad, top + pad], nice=False),
+        axis=alt.Axis(**ABOVE),
+    )  # fmt: skip
     chart = _data(data)
     line = chart.mark_line(style=style("ours")).encode(x=x, y=y)
     points = chart.mark_point(style=style("exact")).encode(x=x, y=y)
@@ -303,15 +312,16 @@ def gap_by_work(looks: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
     ]
     methods, works = list(dict.fromkeys(row["method"] for row in rows)), [row["work"] for row in rows]
     powers = [10.0**k for k in range(-14, 13, 2)]
+    far = [10.0**k for k in range(0, 21, 2 if width > NARROW else 4)]
     x = alt.X(
         "work:Q", title="Work [multiplications]",
         scale=alt.Scale(type="log", domain=[min(works), max(works) * 4], nice=False),
-        axis=alt.Axis(format="~e", tickCount=5, grid=False, labelOverlap=True),
+        axis=alt.Axis(format="~e", values=[p for p in far if min(works) <= p <= max(works) * 4], grid=False),
     )  # fmt: skip
     most = max(row["gap"] for row in rows)
     y = alt.Y(
         "gap:Q", title=f"Gap [{unit}]", scale=alt.Scale(type="log", domain=[least, most * 2], nice=False),
-        axis=alt.Axis(format="~e", values=[p for p in powers if p <= most * 2]),
+        axis=alt.Axis(format="~e", values=[p for p in powers if p <= most * 2], **ABOVE),
     )  # fmt: skip
     dashes = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
     layers: list[Any] = []
@@ -333,16 +343,16 @@ def gap_by_work(looks: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
     best = min(rows, key=lambda row: row["gap"])
     ends = {method: [row for row in rows if row["method"] == method][-1] for method in methods}
     worst = max(ends.values(), key=lambda row: row["gap"])
-    reached = "to rounding" if best["gap"] <= 1e-12 else f"to {best['gap']:.0e}"
+    reached = "to rounding" if best["gap"] <= 1e-12 else f"to {small(best['gap'])}"
     return _finished(
         _layered(layers).properties(height=240), width,
-        f"{_capital(best['method'])} closes the gap {reached}; {worst['method']} leaves {worst['gap']:.0e}",
+        f"{_capital(best['method'])} closes the gap {reached}; {worst['method']} leaves {small(worst['gap'])}",
         "Distance between what the plan secures and what the attacker concedes, by work done: "
         "lower left is better. Double oracle counts the entries of its small games.",
         f"Lines of {len(methods)} methods by work: "
-        + ", ".join(f"{name} ends at {end['gap']:.0e}" for name, end in ends.items())
+        + ", ".join(f"{name} ends at {small(end['gap'])}" for name, end in ends.items())
         + ".",
-        right=108,
+        right=92,
     )  # fmt: skip
 
 
@@ -373,7 +383,10 @@ def twins_strip(twins: pl.DataFrame, width: int, *, unit: str) -> alt.LayerChart
         "game:N", title="Game", sort=None, scale=alt.Scale(type="point", domain=kinds, padding=0.7),
         axis=alt.Axis(grid=False, labelLimit=160),
     )  # fmt: skip
-    x = alt.X("loss:Q", title=f"Loss [{unit}]", scale=alt.Scale(zero=False))
+    x = alt.X(
+        "loss:Q", title=f"Loss [{unit}]", scale=alt.Scale(zero=False),
+        axis=alt.Axis(tickCount=8 if width > NARROW else 4),
+    )  # fmt: skip
     real, others = ([row for row in rows if (row["game"] == "real") is mine] for mine in (True, False))
     layers = (
         [_data(others).mark_point(style=style("estimate-baseline"), opacity=0.7).encode(x=x, y=y)] if others else []
@@ -406,15 +419,6 @@ def _data(rows: list[dict[str, Any]]) -> alt.Chart:
 
 def _layered(layers: list[Any]) -> Any:
     return alt.layer(*layers)
-
-
-def shown(text: str) -> str:
-    """Text of a file as it may be drawn: control characters written out, at most 30 characters."""
-    visible = "".join(
-        sign if unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩"
-        for sign in str(text)[: 4 * LONGEST_LABEL]
-    )
-    return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "…"
 
 
 def _capital(text: str) -> str:

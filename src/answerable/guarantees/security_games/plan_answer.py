@@ -15,6 +15,7 @@ from answerable.statistics import mean_interval
 from . import figures
 from .comparison import by_plans, compared, twin_rows
 from .game import Actions, SecurityGame, payoffs
+from .printed import shown
 from .schedules import patrol_schedules
 from .solver import Solution, listed
 from .wording import (
@@ -186,7 +187,7 @@ class _Parts:
         plans = len(found.probabilities)
         mixed = "with one plan" if plans == 1 else f"mixed over {plans} plans"
         at = int(found.attacks.argmax())
-        where = figures.shown(self.labels[at])
+        where = shown(self.labels[at])
         return (
             f"{team}, {mixed}, {verb} the loss to {loss}{of}; the attacker's likeliest target, {where}, "
             f"is covered {found.coverage[at]:.0%} of the time."

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from answerable.answer import Metric, Verdict
 
+from .printed import small
+
 if TYPE_CHECKING:
     from .game import SecurityGame
 
@@ -88,9 +90,9 @@ TWINS = {
 def verdict(gap: float, spread: float) -> Verdict:
     """Whether the two bounds are close enough to be called one value."""
     if gap <= ENOUGH * spread:
-        return Verdict("certified", f"upper and lower bound are {gap:.1e} apart")
+        return Verdict("certified", f"upper and lower bound are {small(gap)} apart")
     return Verdict(
-        "undecided", f"upper and lower bound are {gap:.1e} apart", "leave method to auto, or ask for more precision"
+        "undecided", f"upper and lower bound are {small(gap)} apart", "leave method to auto, or ask for more precision"
     )
 
 
