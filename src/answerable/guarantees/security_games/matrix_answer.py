@@ -98,9 +98,10 @@ def matrix_answer(asked: SecurityGames, run: Run) -> Answer:
         )  # fmt: skip
     m, n = game.defender.shape
     spread = float(np.ptp(game.defender)) or 1.0
+    mixed = int(metrics["plans"].value)
+    mix = "one row" if mixed == 1 else f"a mix of {mixed} rows"
     return Answer(
-        summary=f"In a game of {m} x {n} actions a mix of {metrics['plans'].value} rows secures {found.low:.4g}, and "
-        f"no mix more than {found.high:.4g}.",
+        summary=f"In a game of {m} x {n} actions {mix} secures {found.low:.4g}, and no mix more than {found.high:.4g}.",
         metrics=metrics,
         tables=tables,
         figures=drawn,

@@ -31,6 +31,7 @@ Step = tuple[Floats, Floats, Floats, Floats]
 Method = Literal["auto", "simplex", "interior-point"]
 
 SIMPLEX_ENTRIES = 40_000  # up to here the simplex method takes milliseconds, and its vertex is what a reader wants
+LARGEST_PAYOFF = 1e150  # products of two differences stay finite
 MOST_ITERATIONS = 200
 SMALLEST_PROBABILITY = 1e-9
 MOST_STALLED = 8  # iterations without a smaller gap
@@ -121,7 +122,7 @@ def checked(payoffs: npt.ArrayLike, name: str = "payoffs") -> Floats:
 
     Raises
     ------
-    BadInput : it is empty, not of two dimensions, or holds what is no finite number
+    BadInput : it is empty, not of two dimensions, or holds what is no finite number, or one beyond 1e150
     """
     try:
         U = np.ascontiguousarray(payoffs, dtype=np.float64)
@@ -133,6 +134,10 @@ def checked(payoffs: npt.ArrayLike, name: str = "payoffs") -> Floats:
     if len(bad):
         where = f"{name}, row {bad[0][0] + 1}, column {bad[0][1] + 1}"
         raise BadInput(f"{U[tuple(bad[0])]} is no finite number", where=where, mend="mend the entry")
+    i, j = np.unravel_index(int(np.abs(U).argmax()), U.shape)
+    if abs(U[i, j]) > LARGEST_PAYOFF:
+        where = f"{name}, row {i + 1}, column {j + 1}"
+        raise BadInput(f"{U[i, j]:g} is too large to reckon with", where=where, mend="divide all payoffs by one number")
     return U
 
 

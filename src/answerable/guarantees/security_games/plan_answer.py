@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from .question import SecurityGames
 
+ATTACKED = 1e-9  # probability from which a target counts as attacked
+
 
 def plan_answer(asked: SecurityGames, game: SecurityGame, found: Solution, run: Run) -> Answer:
     """The answer for a game and its solution.
@@ -182,16 +184,18 @@ class _Parts:
         found, n = self.found, len(self.game.homes)
         team = "One patrol" if n == 1 else f"{n} patrols"
         verb = "holds" if n == 1 else "hold"
-        loss = f"{loss_of(found.low):.3g}" if self.game.zero_sum else f"US$ {-found.low:,.0f}"
+        loss = f"{loss_of(found.low):.3g}" if self.game.zero_sum else _dollars(found.low)
         of = " of the largest possible" if self.game.zero_sum else ""
         plans = len(found.probabilities)
         mixed = "with one plan" if plans == 1 else f"mixed over {plans} plans"
         at = int(found.attacks.argmax())
         where = shown(self.labels[at])
-        return (
-            f"{team}, {mixed}, {verb} the loss to {loss}{of}; the attacker's likeliest target, {where}, "
-            f"is covered {found.coverage[at]:.0%} of the time."
+        told = (
+            f"the attacker's likeliest target, {where}, is covered {found.coverage[at]:.0%} of the time"
+            if found.attacks[at] > ATTACKED
+            else "no target is worth an attack"
         )
+        return f"{team}, {mixed}, {verb} the loss to {loss}{of}; {told}."
 
     def metrics(self, tables: dict[str, Table]) -> dict[str, Metric]:
         """The numbers."""
@@ -213,10 +217,7 @@ class _Parts:
             if found.n_rows
             else Metric(math.nan, unit="rows", kind="exact", reason="double oracle lists none", label="Rows"),
             "attacker_gain": exact(found.attacker_value, self.unit, "his best response", "What the attacker gains"),
-            "least_covered_attacked": exact(
-                float(found.coverage[found.attacks > 1e-9].min()), "1", "over targets that he attacks",
-                "Least coverage of an attacked target",
-            ),
+            "least_covered_attacked": self._least_covered(),
         }  # fmt: skip
         if not game.zero_sum:
             metrics["loss_if_ties_break_against"] = exact(
@@ -245,6 +246,14 @@ class _Parts:
         if "twins" in tables:
             metrics |= self._twin_metrics(tables["twins"].frame)
         return metrics
+
+    def _least_covered(self) -> Metric:
+        """The least coverage of a target that is attacked; none where the attacker does best to stay away."""
+        attacked = self.found.coverage[self.found.attacks > ATTACKED]
+        method, label = "over targets that he attacks", "Least coverage of an attacked target"
+        if len(attacked):
+            return exact(float(attacked.min()), "1", method, label)
+        return Metric(math.nan, unit="1", kind="exact", method=method, reason="he attacks nothing", label=label)
 
     def _twin_metrics(self, twins: pl.DataFrame) -> dict[str, Metric]:
         most = self.game.attackers * max(1.0, float(self.game.loss.max()))
@@ -283,7 +292,7 @@ class _Parts:
     def _map_title(self) -> str:
         plans, n = len(self.found.probabilities), len(self.game.homes)
         team = "one patrol" if n == 1 else f"{n} patrols"
-        least = f"{-self.found.low:.3g}" if self.game.zero_sum else f"US$ {-self.found.low:,.0f}"
+        least = f"{-self.found.low:.3g}" if self.game.zero_sum else _dollars(self.found.low)
         return (
             f"{'One plan' if plans == 1 else f'{plans} plans'} of {team} hold{'s' * (plans == 1)} the loss to {least}"
         )
@@ -374,3 +383,9 @@ class _Parts:
         return [
             t for t in range(game.n_targets) if not any(ok[t] for ok in near) and not self.found.covered[:, t].any()
         ]
+
+
+def _dollars(value: float) -> str:
+    """A payoff as the loss that it is: whole dollars, of less than ten two digits after the point."""
+    loss = loss_of(value)
+    return f"US$ {loss:,.0f}" if abs(loss) >= 10 or not loss else f"US$ {loss:.2f}"

@@ -87,7 +87,9 @@ def commit(
         return _commit(L, F, prune, certify)
 
 
-def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
+def _commit(defender: Floats, attacker: Floats, prune: bool, certify: bool) -> Commitment:
+    # the solver's tolerances are absolute, so neither player's unit may matter: an attack worth a cent is still one
+    L, F = _between_0_and_1(defender), _between_0_and_1(attacker)
     model = _Model(L, F)
     most = L.max(axis=0)
     best, row, response, high, solved = -np.inf, np.zeros(len(L)), -1, -np.inf, 0
@@ -106,12 +108,17 @@ def _commit(L: Floats, F: Floats, prune: bool, certify: bool) -> Commitment:
         if value > best:
             best, row, response = value, found, int(t)
     told = row @ F
-    ties = told >= told.max() - NEAR * max(1.0, float(np.ptp(F)))
-    payoff = row @ L
+    payoff = row @ defender
+    low, above = float(payoff[response]), max(high - best, 0.0) * float(np.ptp(defender))
     return Commitment(
-        best, max(high, best) if certify else np.inf, float(payoff[ties].min()), row, response,
-        float(told[response]), solved,
+        low, low + above if certify else np.inf, float(payoff[told >= told.max() - NEAR].min()), row, response,
+        float(row @ attacker[:, response]), solved,
     )  # fmt: skip
+
+
+def _between_0_and_1(payoffs: Floats) -> Floats:
+    spread = float(np.ptp(payoffs))
+    return (payoffs - payoffs.min()) / spread if spread else np.zeros_like(payoffs)
 
 
 def _never_best(F: Floats, t: int) -> bool:
