@@ -1,17 +1,17 @@
-"""The question: what its answer says, of tracks, streets and matrices, and what it keeps when it is interrupted."""
+"""The question: what its answer says, of tracks, streets and matrices, and what it draws."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import polars as pl
 import pytest
 
-from answerable.answer import Answer
+from answerable.answer import Answer, Figure
 from answerable.asking import ask
-from answerable.guarantees.security_games import comparison, plan_answer
 from answerable.guarantees.security_games.api import (
     MatrixGame,
     grid_game,
@@ -41,6 +41,13 @@ TOWN: dict[str, Any] = {
     "streets": str(EXAMPLES / "replica-streets.graphml"), "blocks": str(EXAMPLES / "replica-blocks.csv"),
     "box": [40.7100, 40.7215, -74.0100, -73.9935], "homes": ["40.7123, -74.0018"], "steps": 6, "twins": 2,
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take ten times as long as the games; they are drawn in the contract's test and among the attacks."""
+    drawn = Figure.drawn(lambda width: alt.Chart(alt.InlineData(values=[{}])).mark_point().properties(title="none"))
+    monkeypatch.setattr(Figure, "drawn", lambda *_, **__: drawn)
 
 
 def asked(fields: dict[str, Any], **more: Any) -> Answer:
@@ -266,32 +273,12 @@ def test_twins_of_each_kind() -> None:
     assert (drawn.defender[:, -1] <= 0).all() and (drawn.attacker[:, -1] == 0).all()
 
 
-# Replicas, and interruption
+# Replicas
 
 
 def test_the_example_files_are_what_their_script_writes() -> None:
     for name, content in example_files().items():
         assert (EXAMPLES / name).read_text(encoding="utf-8") == content, name
-
-
-def test_finished_units_are_not_solved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before the twins: asked again, neither the game nor one more patrol is solved once more."""
-    fields = {**HERD, "most_plans": 2}
-    whole = ask(NAME, store=tmp_path / "other", seed=1, **fields)
-
-    def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(plan_answer, "twin_rows", stop)
-        with pytest.raises(KeyboardInterrupt):
-            ask(NAME, store=tmp_path / "store", seed=1, **fields)
-    with monkeypatch.context() as patch:
-        patch.setattr("answerable.guarantees.security_games.solver.solve", stop)
-        patch.setattr(comparison, "double_oracle", stop)
-        patch.setattr(comparison, "value_by_patrols", stop)
-        resumed = ask(NAME, store=tmp_path / "store", seed=1, **fields)
-    assert resumed.without_run() == whole.without_run()
 
 
 # Pictures

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from .question import SecurityGames
 
-ATTACKED = 1e-9  # probability from which a target counts as attacked
+ATTACKED = 1e-9  # probability from which a target counts as attacked, share of a gain from which it counts as one
 
 
 def plan_answer(asked: SecurityGames, game: SecurityGame, found: Solution, run: Run) -> Answer:
@@ -70,6 +70,8 @@ class _Parts:
         self.asked, self.game, self.found, self.run = asked, game, found, run
         self.unit = "share of the largest loss" if game.zero_sum else "US$"
         self.labels = game.target_labels()
+        gains = found.attacker_value > ATTACKED * float(game.gain.max())
+        self.attacked = (found.attacks > ATTACKED) & gains  # who gains nothing anywhere may as well stay away
 
     def tables(self) -> dict[str, Table]:
         """All tables, the plan first."""
@@ -192,7 +194,7 @@ class _Parts:
         where = shown(self.labels[at])
         told = (
             f"the attacker's likeliest target, {where}, is covered {found.coverage[at]:.0%} of the time"
-            if found.attacks[at] > ATTACKED
+            if self.attacked.any()
             else "no target is worth an attack"
         )
         return f"{team}, {mixed}, {verb} the loss to {loss}{of}; {told}."
@@ -249,7 +251,7 @@ class _Parts:
 
     def _least_covered(self) -> Metric:
         """The least coverage of a target that is attacked; none where the attacker does best to stay away."""
-        attacked = self.found.coverage[self.found.attacks > ATTACKED]
+        attacked = self.found.coverage[self.attacked]
         method, label = "over targets that he attacks", "Least coverage of an attacked target"
         if len(attacked):
             return exact(float(attacked.min()), "1", method, label)
@@ -301,7 +303,6 @@ class _Parts:
         """Places, moves with their probabilities, and streets."""
         graph, found = self.game.graph, self.found
         bases = np.unique(np.concatenate(self.game.homes))
-        attacked = found.attacks > 1e-6
         nodes = np.concatenate([self.game.targets, bases])
         n = len(self.game.targets)
         places = pl.DataFrame(
@@ -311,7 +312,7 @@ class _Parts:
                 "label": [graph.labels[node] for node in nodes],
                 "kind": ["target"] * n + ["base"] * len(bases),
                 "value": np.concatenate([self.game.loss, np.zeros(len(bases))]),
-                "attacked": np.concatenate([attacked, np.zeros(len(bases), bool)]),
+                "attacked": np.concatenate([self.attacked, np.zeros(len(bases), bool)]),
             }
         )
         often: dict[tuple[int, int], float] = {}
