@@ -378,6 +378,11 @@ def test_no_table_is_told() -> None:
 # Texts
 
 
+def test_a_folder_in_place_of_a_file_is_told_how_to_be_mended(tmp_path: Path) -> None:
+    with pytest.raises(CannotRead, match="Is a directory; name a file in it"):
+        subjects.digest("table", str(tmp_path))
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 @pytest.mark.parametrize("rows", [1, 2000])
 def test_a_table_in_another_encoding_is_told_how_to_be_saved(encoding: str, rows: int, tmp_path: Path) -> None:

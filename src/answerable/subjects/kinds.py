@@ -46,7 +46,7 @@ def kind_of(path: Path) -> Kind:
             head = file.read(4096)
             size = os.fstat(file.fileno()).st_size
     except OSError as failure:
-        raise CannotRead(failure.strerror or str(failure), where=str(path)) from None
+        raise _unread(path, failure) from None
     if not head:
         return "empty"
     if head.startswith(b"GGUF"):
@@ -116,4 +116,10 @@ def file_digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as failure:
-        raise CannotRead(failure.strerror or str(failure), where=str(path)) from None
+        raise _unread(path, failure) from None
+
+
+def _unread(path: Path, failure: OSError) -> CannotRead:
+    said = failure.strerror or str(failure)
+    mend = "name a file in it" if isinstance(failure, IsADirectoryError) else "name a file that may be read"
+    return CannotRead(said, where=str(path), mend=mend)
