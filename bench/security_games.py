@@ -323,10 +323,26 @@ def quoted() -> Iterator[Race]:
 
 
 def growth(quick: bool) -> Iterator[Race]:
-    """Time and memory against patrol length and grid size; ten targets drawn once."""
+    """Time and memory against patrol length and grid size, ten targets drawn once; and against work doubled twice.
+
+    An interior point iteration is cubic in the side of a square matrix, so time grows by 8 and memory by 4; one of
+    regret matching is a pass over the matrix, so both grow by 2.
+    """
     for side, steps in ((7, 8), (7, 10), (7, 12), (7, 14), (10, 14), (20, 14)):
         game = grown(side, steps)
         yield Race(work=f"game and value, {side} x {side}, T={steps}", peer="none", ours=lambda game=game: _value(game))
+    for n in (250, 500, 1000)[: 2 if quick else 3]:
+        square = np.random.default_rng(0).random((n, n))
+        yield Race(
+            work=f"doubled: interior point, {n} x {n}", peer="none",
+            ours=lambda square=square: np.array([minimax(square, method="interior-point", vertex=False).value]),
+        )  # fmt: skip
+    for m in (9075, 18150, 36300):
+        tall = np.random.default_rng(4).random((m, 11))
+        yield Race(
+            work=f"doubled: 1000 iterations of RM+, {m} x 11", peer="none",
+            ours=lambda tall=tall: _mix(regret_matching(tall, rule="rm+", iterations=1000, check=1000)),
+        )  # fmt: skip
     if not quick:
         game = grown(20, 14)
         yield Race(

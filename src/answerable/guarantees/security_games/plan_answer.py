@@ -143,7 +143,7 @@ class _Parts:
         found, labels = self.found, self.game.graph.labels
         rows = []
         for k, probability in enumerate(found.probabilities):
-            covers = ", ".join(self.labels[t] for t in found.covered[k].nonzero()[0]) or "nothing"
+            covers = "; ".join(self.labels[t] for t in found.covered[k].nonzero()[0]) or "nothing"
             for member, walks in enumerate(found.walks, 1):
                 walk = stays([labels[node] for node in walks[k]])
                 rows.append((k + 1, float(probability), member, walk, covers, float(found.cost[k])))
@@ -352,7 +352,7 @@ class _Parts:
             )
         bare = [self.labels[t] for t in (self._least_gain() > self.found.attacker_value + 1e-9).nonzero()[0]]
         if bare:
-            limits.append(f"Covered by no plan at all: {', '.join(bare[:5])}.")
+            limits.append(f"Covered by no plan at all: {'; '.join(bare[:5])}.")
         hopeless = self._never_covered()
         if hopeless:
             worst = max(hopeless, key=lambda t: game.loss[t])
@@ -361,7 +361,7 @@ class _Parts:
                 f"valuable of them, {self.labels[worst]}, loses {game.loss[worst]:.3g} whatever is done."
             )
         if game.lost:
-            limits.append(f"Left out, on streets that do not lead home: {', '.join(game.lost[:5])}.")
+            limits.append(f"Left out, on streets that do not lead home: {'; '.join(game.lost[:5])}.")
         if not game.zero_sum:
             limits.append("Where the attacker is indifferent he is taken to do what is best for the defender.")
         return [*limits, *game.notes]
