@@ -270,14 +270,19 @@ def test_the_verdict_rests_on_the_knock_out(answer: Answer) -> None:
         ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""]}, "spread out"),
         ({"crucial": False}, "undecided"),
         ({"random_low": -2.0, "random_high": 0.1}, "undecided"),
+        ({"random_weights_crucial": True}, "undecided"),
+        ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""], "path": "direct"}, "undecided"),
+        ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""], "subspace": [0.1, 0, 1, ""]}, "undecided"),
     ],
-    ids=["as found", "no knock-out", "as random ones", "leaky", "nothing", "nothing crucial", "within random"],
+    ids=["as found", "no knock-out", "as random ones", "leaky", "nothing", "nothing crucial", "within random", "noise", "one route", "whole"],
 )
 def test_what_voids_the_answer_lowers_the_verdict(changed: dict[str, object], word: str) -> None:
     from answerable.mechanisms.path_patching.wording import verdict
 
     row = {"node": "0.1", "crucial": True, "effect": -1.0, "random_low": -0.1, "random_high": 0.1}
+    row["random_weights_crucial"] = False
     unit = {"components": [row], "drop": [2, 0.7, 0.6, 0.8, ""], "right": [[40, 40], [1, 40]], "threshold": 0.01}
+    unit |= {"path": "mlps", "receivers": [], "subspace": None}
     for name, value in changed.items():
         (row if name in row else unit)[name] = value
     assert verdict(unit).word == word

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
+from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.effects import Effects
 from answerable.mechanisms.path_patching.readout import Readout, most_likely
 from answerable.mechanisms.path_patching.sweep import Node, activations, patched_sets
@@ -114,8 +115,13 @@ def knock_out(
             where="knock-out",
             mend="judge on other words than those that ranked the components",
         )
+    if trace.lm.name != effects.trace.lm.name or len(trace.positive.stream) != len(effects.trace.positive.stream):
+        raise BadInput(f"{effects.trace.lm.name} ranked them", where=trace.lm.name, mend="judge the same model")
+    checks.choice(positions, "positions", ("end", "all"))
+    checks.whole(draws, "draws", 1)
+    checks.whole(seed, "seed", 0)
     ranked = effects.ranked(kind, by=by)
-    chosen = [step for step in steps if 0 <= step <= len(ranked)]
+    chosen = [step for step in steps if checks.whole(step, "steps", 0) <= len(ranked)]
     if not chosen or any(a >= b for a, b in itertools.pairwise(chosen)):
         raise BadInput(f"steps are {list(steps)!r:.80}", where="knock-out", mend="give rising numbers from 0")
     rng = np.random.default_rng([seed, 2])

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
-from answerable.mechanisms.path_patching.readout import Metric, Readout
+from answerable.mechanisms.path_patching import checks
+from answerable.mechanisms.path_patching.readout import UNITS, Metric, Readout
 from answerable.mechanisms.path_patching.screen import Gradients, gradients
 from answerable.mechanisms.path_patching.significance import Significance, significance
 from answerable.mechanisms.path_patching.solver import (
@@ -74,15 +75,33 @@ class PathPatching:
     resamples: int = 2000
     level: float = 0.95
 
-    def fit(self, trace: Trace) -> Effects:
-        """The effect of every head and feed-forward part.
+    def __post_init__(self) -> None:
+        if self.rank is not None:
+            checks.whole(self.rank, "rank", 0)
+        checks.choice(self.path, "path", ("direct", "mlps", "total"))
+        checks.choice(self.metric, "metric", ("auto", *UNITS))
+        for name, least in (("crossfit", 1), ("verify", 1), ("top", 1), ("seed", 0), ("resamples", 100)):
+            checks.whole(getattr(self, name), name, least)
+        for name in ("threshold", "level"):
+            checks.between(getattr(self, name), name, 0, 1)
+        if not all(isinstance(one, Receiver) for one in self.receivers):
+            raise BadInput(f"it is {self.receivers!r:.60}", where="receivers", mend='give Receiver(23, 3, "q")')
+
+    def fit(self, trace: Trace, nodes: Sequence[Node] | None = None) -> Effects:
+        """The effect of every head and feed-forward part, or of some.
+
+        Parameters
+        ----------
+        nodes : which; all by default. Tests are adjusted over these alone
 
         Raises
         ------
         BadInput : a rank beyond its limit, a metric that these pairs do not have, fewer units than folds
         """
         readout = self.readout(trace)
-        nodes = nodes_of(trace.lm)
+        if nodes is not None:
+            checks.nodes(trace.lm, nodes)
+        nodes = nodes_of(trace.lm) if nodes is None else list(nodes)
         folds = self._folds(trace)
         baseline, scale = self._baseline(trace, readout)
         vectors = {} if self.rank is None else self._vectors(trace, nodes, folds)
@@ -149,8 +168,6 @@ class PathPatching:
         return here, np.ones(len(trace))
 
     def _folds(self, trace: Trace) -> npt.NDArray[np.intp]:
-        if self.crossfit < 1:
-            raise BadInput(f"{self.crossfit} folds", where="crossfit", mend="choose at least 1")
         if self.rank is None or self.crossfit == 1:
             return np.zeros(len(trace), dtype=np.intp)
         return np.asarray(fold_numbers(len(trace), self.crossfit, seed=self.seed, groups=trace.units), dtype=np.intp)
@@ -243,6 +260,7 @@ class Effects:
 
     def of(self, node: Node) -> float:
         """Mean effect of one node."""
+        checks.nodes(self.trace.lm, [node])
         return float(self.tested.effect[self.nodes.index(node)])
 
     def ranked(
@@ -252,6 +270,8 @@ class Effects:
 
         The size alone would rank parts that hold the answer back among those that carry it.
         """
+        checks.choice(kind, "kind", ("head", "mlp", None))
+        checks.choice(by, "by", ("drop", "size"))
         effect = self.tested.effect if by == "drop" else -np.abs(self.tested.effect)
         order = np.argsort(effect, kind="stable")
         return [self.nodes[i] for i in order if kind in (None, self.nodes[i].kind)]
@@ -323,6 +343,8 @@ class Effects:
 
     def through(self, receivers: Sequence[Receiver], nodes: Sequence[Node] | None = None) -> Floats:
         """Mean effects of the same patches where the receivers alone take the change in; shapes as `along`."""
+        if not receivers:
+            raise BadInput("no receiver is named", where="receivers", mend="name at least one head or MLP")
         method = replace(self.method, receivers=tuple(receivers))
         return self._again(method, list(self.nodes) if nodes is None else list(nodes)).mean(axis=1)
 
@@ -376,6 +398,8 @@ class Effects:
         """
         import torch
 
+        checks.nodes(self.trace.lm, nodes)
+        checks.whole(draws, "draws", 1)
         heads, feed_forward = changes(self.trace)
         rng = np.random.default_rng([self.method.seed, 1])
         patches = []
@@ -404,6 +428,7 @@ class Effects:
         return self.ranked(None, by="size")[: self.method.top]
 
     def _again(self, method: PathPatching, nodes: Sequence[Node]) -> Floats:
+        checks.nodes(self.trace.lm, nodes)
         folds = method._folds(self.trace)
         vectors = {} if method.rank is None else method._vectors(self.trace, nodes, folds)
         return self._computed(method, [Patch(node, method._values(self.trace, node, vectors)) for node in nodes])

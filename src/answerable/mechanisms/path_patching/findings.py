@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from answerable.mechanisms.path_patching.ablation import KnockOut, drop_against_random, knock_out
 from answerable.mechanisms.path_patching.effects import Effects, PathPatching
+from answerable.mechanisms.path_patching.pairs import Pairs
 from answerable.mechanisms.path_patching.readings import CLASSES, looks, mlp_readings
+from answerable.mechanisms.path_patching.replicas import random_twin
 from answerable.mechanisms.path_patching.sweep import Node, Receiver, reaches
-from answerable.mechanisms.path_patching.tracing import Trace
+from answerable.mechanisms.path_patching.tracing import Trace, trace
 from answerable.mechanisms.path_patching.training import ComparedTraining, Training, compared_training
 from answerable.statistics import fold_numbers
 
@@ -61,6 +63,18 @@ class Findings:
         """The same with whole activations."""
         return self.effects if self.method.rank is None else self.effects.full_vector()
 
+    @cached_property
+    def random_weights(self) -> Effects | None:
+        """The largest parts in the same architecture with weights drawn anew: where there is nothing to be found.
+
+        None for relative effects, whose denominator random weights do not have.
+        """
+        if self.method.metric == "relative_logit":
+            return None
+        twin = random_twin(self.trace.lm, self.method.seed)
+        noise = trace(twin, None, Pairs(self.trace.pairs), keep_wrong=True, allow_leaky=True, least=1)
+        return replace(self.method, screen=False).fit(noise, self.effects.largest())
+
     def components(self) -> list[dict[str, Any]]:
         """The table of nodes, the largest drop first; total effects and random directions for the largest alone."""
         effects, largest = self.effects, self.effects.largest()
@@ -71,6 +85,7 @@ class Findings:
             if self.method.rank is None
             else dict(zip(largest, effects.random_control(largest, self.draws), strict=True))
         )
+        noise = self.random_weights
         seen = looks(self.trace)
         rows = effects.table().rows(named=True)
         places = {(node.kind, node.layer, node.head): i for i, node in enumerate(effects.nodes)}
@@ -86,6 +101,7 @@ class Findings:
                 "total_effect": None if node not in total else float(total[node]),
                 "random_low": None if random is None else float(random.min()),
                 "random_high": None if random is None else float(random.max()),
+                **_of_noise(noise, node),
                 "role": seen.role(node.layer, head) if seen is not None and head >= 0 else None,
             }
         return rows
@@ -275,8 +291,17 @@ class Findings:
             "threshold": effects.method.threshold,
             "rank": effects.method.rank,
             "path": "receivers" if effects.method.receivers else effects.method.path,
+            "receivers": [str(one) for one in effects.method.receivers],
             "first": [_shown(trace.pairs[0].positive), _shown(trace.pairs[0].negative)],
         }
+
+
+def _of_noise(noise: Effects | None, node: Node) -> dict[str, Any]:
+    names = {"": "share", "_low": "share_low", "_high": "share_high", "_crucial": "crucial"}
+    if noise is None or node not in noise.nodes:
+        return dict.fromkeys(f"random_weights{end}" for end in names)
+    place = noise.nodes.index(node)
+    return {f"random_weights{end}": getattr(noise.tested, name)[place].item() for end, name in names.items()}
 
 
 def _shown(prompt: Any) -> str:

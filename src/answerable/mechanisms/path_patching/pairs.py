@@ -6,12 +6,14 @@ The templates are those of Zhang and others (2025), appendix; a twin keeps the f
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from answerable.errors import BadInput, unknown
 from answerable.mechanisms.path_patching import words as lists
+from answerable.mechanisms.path_patching.checks import whole
 
 if TYPE_CHECKING:
     from answerable.subjects.language_model import LanguageModel
@@ -116,17 +118,16 @@ class Pairs:
         if template not in TEMPLATES:
             raise unknown("template", template, TEMPLATES, where="template")
         frame = TEMPLATES[template]
-        if not 0 <= shots <= len(lists.SHOTS):
-            raise BadInput(f"{shots} examples", where="shots", mend=f"choose from 0 to {len(lists.SHOTS)}")
+        whole(shots, "shots", 0, len(lists.SHOTS))
         if source == target:
             raise BadInput(f"source and target are both {source}", where="target", mend="choose another language")
-        given = list(words) if words is not None else _built_in(source, target)
+        given = _two_texts(words) if words is not None else _built_in(source, target)
         examples, given = _examples(given, source, target, shots)
         unlike = [pair for pair in given if pair[0].casefold() != pair[1].casefold()]
         first = dict(reversed(unlike))
         unique = [(word, first[word]) for word in dict.fromkeys(word for word, _ in unlike)]
         dropped = {"same in both languages": len(given) - len(unlike), "word repeated": len(unlike) - len(unique)}
-        made = [_translated(frame, word, answer, examples, source, target) for word, answer in unique[:limit]]
+        made = [_translated(frame, word, answer, examples, source, target) for word, answer in unique[: _limit(limit)]]
         return cls(tuple(made), f"{source} to {target}", {why: n for why, n in dropped.items() if n})
 
     @classmethod
@@ -149,8 +150,10 @@ class Pairs:
             raise BadInput(f"{len(set(names))} different names", where="names", mend="give at least 5, none twice")
         if template.count("{A}") != 1 or template.count("{B}") != 2:
             raise BadInput("the template needs {A} once and {B} twice", where="template", mend=f"write it like {GIFTS}")
+        if not all(isinstance(name, str) and name.strip() for name in names):
+            raise BadInput("a name is no text, or empty", where="names", mend="give names as texts")
         made = []
-        for a, b in itertools.islice(itertools.permutations(names, 2), limit):
+        for a, b in itertools.islice(itertools.permutations(names, 2), _limit(limit)):
             others = [name for name in names if name not in (a, b)][:3]
             twin = template.replace("{A}", others[0]).replace("{B}", others[1], 1).replace("{B}", others[2])
             text, spans = _filled(template, {"A": a, "B": b})
@@ -199,7 +202,7 @@ class Pairs:
                         mend="give a text, quoted in a CSV",
                     )
             foil = row.get("foil")
-            if foil is not None and not isinstance(foil, str):
+            if foil is not None and not (isinstance(foil, str) and (foil.strip() or not foil)):
                 raise BadInput(
                     f"foil is {foil!r:.60}", where=f"table, row {number}", mend="give a text, or leave it empty"
                 )
@@ -253,13 +256,14 @@ class Pairs:
         here = unpadded(positive, positive_mask, pad=pad, where="positive")
         there = unpadded(negative, negative_mask, pad=pad, where="negative")
         wrong = list(foils) if foils is not None else [None] * len(answers)
-        if not len(here) == len(there) == len(answers) == len(wrong):
+        named = list(units) if units is not None else [str(number) for number in range(1, len(here) + 1)]
+        if not len(here) == len(there) == len(answers) == len(wrong) == len(named):
             raise BadInput(
-                f"{len(here)} prompts, {len(there)} twins, {len(answers)} answers, {len(wrong)} foils",
+                f"{len(here)} prompts, {len(there)} twins, {len(answers)} answers, {len(wrong)} foils, "
+                f"{len(named)} units",
                 where="pairs",
                 mend="give one of each",
             )
-        named = list(units) if units is not None else [str(number) for number in range(1, len(here) + 1)]
         return cls(
             tuple(
                 Pair(a, b, int(answer), None if foil is None else int(foil), unit=str(unit))
@@ -328,7 +332,7 @@ def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prom
     ------
     BadInput : rows that end or begin in the padding token without a mask; a mask with holes or of another shape
     """
-    listed = [[int(i) for i in row] for row in rows]
+    listed = [_ids(row, f"{where}, row {number}") for number, row in enumerate(rows, 1)]
     if mask is None:
         for number, row in enumerate(listed, 1):
             if pad is not None and row and pad in (row[-1], row[0]) and len(listed) > 1:
@@ -348,6 +352,27 @@ def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prom
     if len(kept) != len(listed):
         raise BadInput(f"{len(kept)} mask rows for {len(listed)} prompts", where=where, mend="give one for each")
     return kept
+
+
+def _ids(row: Any, where: str) -> list[int]:
+    try:
+        return [operator.index(i.item() if hasattr(i, "item") else i) for i in row]
+    except TypeError:
+        raise BadInput(f"it is {row!r:.60}", where=where, mend="give token ids, whole numbers") from None
+
+
+def _limit(limit: int | None) -> int | None:
+    return limit if limit is None else whole(limit, "limit", 0)
+
+
+def _two_texts(words: Any) -> list[tuple[str, str]]:
+    given = list(words)
+    for number, pair in enumerate(given, 1):
+        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(word, str) for word in pair):
+            raise BadInput(
+                f"it is {pair!r:.60}", where=f"words, entry {number}", mend="give (word, translation), two texts"
+            )
+    return [(word, answer) for word, answer in given]
 
 
 def _built_in(source: str, target: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
+from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.effects import PathPatching
 from answerable.mechanisms.path_patching.sweep import Node
 from answerable.mechanisms.path_patching.tracing import Trace
@@ -66,8 +67,9 @@ def effects_at(trace: Trace, places: Sequence[Place], method: PathPatching | Non
 
     lm, readout = trace.lm, (method or PathPatching()).readout(trace)
     for place in places:
-        if place.token >= 0:
+        if not isinstance(place.token, int) or place.token >= 0:
             raise BadInput(f"token {place.token}", where="positions", mend="count from the end: -1 is the last token")
+    checks.nodes(lm, [place.node for place in places])
     with torch.no_grad():
         baseline = final_state(lm, trace.positive.stream[-1])
         final = baseline[None].repeat(len(places), 1, 1)

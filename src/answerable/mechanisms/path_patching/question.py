@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from answerable.answer import Answer
 from answerable.errors import BadInput
-from answerable.question import Field, Question, Subject
+from answerable.question import Field, Question, Subject, Text
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -61,7 +61,7 @@ class PathPatching(Question):
         "lines", description="frame of translation prompts"
     )
     shots: int = Field(4, ge=0, le=8, unit="examples", description="examples before each translation")
-    wrap: str = Field(
+    wrap: Annotated[str, Text()] = Field(
         "{prompt}",
         max_length=10_000,
         description="text around each prompt, as a chat model's template, with {prompt} in it",
@@ -113,7 +113,21 @@ class PathPatching(Question):
             raise ValueError("a replica has a task of its own; leave task out")
         if self.replica is not None and self.wrap != "{prompt}":
             raise ValueError("a replica reads token ids, which no text can be put around; leave wrap out")
+        for name, used, mend in self._uses():
+            if not used and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} says nothing here; {mend}, or leave {name} out")
         return self
+
+    def _uses(self) -> list[tuple[str, bool, str]]:
+        """Fields that one way of asking alone reads: whether it is this one, and what to give else."""
+        translated = self.task == "translation"
+        return [
+            *((name, translated, 'give task = "translation"') for name in ("source", "target", "template", "shots")),
+            ("pairs", self.replica is None, "give a model"),
+            ("path", not self.receivers, "leave receivers out"),
+            ("rank", self.subspace, "patch the subspace"),
+            ("rate", bool(self.train), "give train, the steps"),
+        ]
 
     def answer(self, run: Run) -> Answer:
         """Trace the pairs, patch every node, and put what was found into words, tables and pictures."""

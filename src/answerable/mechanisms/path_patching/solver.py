@@ -55,6 +55,12 @@ def steering_direction(changes: npt.ArrayLike, rank: int = 1) -> Direction:
     if not np.isfinite(rows).all():
         raise BadInput("changes hold a number that is not finite", where="steering direction", mend="use float32")
     check_rank(rank, *rows.shape[-2:])
+    unit = np.abs(rows).max(axis=(-2, -1), keepdims=True)
+    return _scaled(np.divide(rows, unit, out=np.zeros_like(rows), where=unit > 0), rank, unit[..., 0, 0])
+
+
+def _scaled(rows: Floats, rank: int, unit: Floats) -> Direction:
+    """The same of changes whose largest number is 1, so that no square overflows or vanishes."""
     mean = rows.mean(axis=-2)
     largest = np.sqrt((rows**2).sum(axis=-1)).max(axis=-1)
     point = mean
@@ -68,7 +74,7 @@ def steering_direction(changes: npt.ArrayLike, rank: int = 1) -> Direction:
     defined = size > TINY * np.maximum(largest, np.finfo(float).tiny)
     size = np.where(defined, size, 0.0)
     vector = np.divide(point, size[..., None], out=np.zeros_like(point), where=defined[..., None])
-    return Direction(vector, size)
+    return Direction(vector, size * unit)
 
 
 def check_rank(rank: int, n_pairs: int, width: int) -> None:
@@ -79,9 +85,9 @@ def check_rank(rank: int, n_pairs: int, width: int) -> None:
     BadInput
     """
     limit = min(n_pairs, width) - 1
-    if not 0 <= rank <= limit:
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank <= limit:
         raise BadInput(
-            f"rank is {rank}",
+            f"rank is {rank!r:.40}",
             where=f"{n_pairs} pairs of width {width}",
             mend=f"choose from 0 to {limit}; beyond it the changes span the whole space",
         )

@@ -42,6 +42,9 @@ class Receiver(NamedTuple):
     head: int = -1
     reads: Literal["q", "k", "v", "mlp"] = "q"
 
+    def __str__(self) -> str:
+        return f"MLP {self.layer}" if self.reads == "mlp" else f"{self.layer}.{self.head}.{self.reads}"
+
 
 @dataclass(frozen=True, eq=False)
 class Patch:
@@ -84,6 +87,7 @@ def patched(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: 
 
     if path not in ("direct", "mlps", "total"):
         raise BadInput(f"path is {path!r:.40}", where="path", mend="choose direct, mlps or total")
+    _check_patches(lm, base, patches)
     in_closed_form = path == "direct" and not normalises_stream(lm)
     with torch.no_grad():
         parts_of = []
@@ -96,6 +100,20 @@ def patched(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: 
         for rows, found in parts_of:
             out[:, list(rows)] = found.unflatten(0, (len(patches), len(rows)))
     return out
+
+
+def _check_patches(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]) -> None:
+    there = set(nodes_of(lm))
+    for patch in patches:
+        if patch.node not in there:
+            raise BadInput(f"there is no {patch.node}", where=lm.name, mend="choose parts of this model")
+        wanted = activations(base, patch.node).shape
+        if patch.values.shape != wanted:
+            raise BadInput(
+                f"the values have shape {tuple(patch.values.shape)}",
+                where=str(patch.node),
+                mend=f"give {tuple(wanted)}",
+            )
 
 
 def _flows(base: LastToken, path: Path, senders: int) -> list[tuple[tuple[int, ...], Prefix | None]]:
@@ -240,6 +258,7 @@ def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]
     import torch
 
     _check_receivers(lm, receivers)
+    _check_patches(lm, base, patches)
     if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
         raise BadInput("the earlier tokens were not kept", where="receivers", mend="record with prefixes")
     by_layer: dict[int, list[Receiver]] = {}
@@ -281,7 +300,13 @@ def _check_receivers(lm: LanguageModel, receivers: Sequence[Receiver]) -> None:
     if not receivers:
         raise BadInput("no receiver is named", where="receivers", mend="name at least one head or MLP")
     for receiver in receivers:
-        n_heads = head_counts(lm, receiver.layer)[0]  # refuses a layer that is not there
+        if not 0 <= receiver.layer < layer_count(lm):
+            raise BadInput(
+                f"layer {receiver.layer} is not from 0 to {layer_count(lm) - 1}",
+                where="receivers",
+                mend="choose another layer",
+            )
+        n_heads = head_counts(lm, receiver.layer)[0]
         if receiver.reads not in ("q", "k", "v", "mlp"):
             raise BadInput(f"it reads {receiver.reads!r:.20}", where="receivers", mend="choose q, k, v or mlp")
         if receiver.reads != "mlp" and not 0 <= receiver.head < n_heads:

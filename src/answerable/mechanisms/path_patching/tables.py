@@ -31,6 +31,10 @@ COMPONENTS = {
     "total_effect": "effect with nothing frozen, for the largest components [unit of the metric]",
     "random_low": "smallest effect of random directions, for the largest components [unit of the metric]",
     "random_high": "largest effect of random directions [unit of the metric]",
+    "random_weights": "share of the same part where all weights are random, for the largest components [1]",
+    "random_weights_low": "lower end of its interval [1]",
+    "random_weights_high": "upper end of its interval [1]",
+    "random_weights_crucial": "whether it would be called crucial there, of these components alone",
     "role": "class of tokens that has at least half of the head's attention times value, else mixed",
 }
 KNOCK_OUT = {

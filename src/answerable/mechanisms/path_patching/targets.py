@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from answerable.errors import BadInput
+from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.effects import Effects
 from answerable.mechanisms.path_patching.sweep import Node, nodes_of
 from answerable.subjects.language_model import LanguageModel, load, parts
@@ -126,10 +127,7 @@ def targeted_mask(
     if not 0 <= group_share <= 1:
         raise BadInput(f"it is {group_share}", where="group_share", mend="choose from 0 to 1")
     nodes = _ranked(effects, top_heads, top_mlps) if isinstance(effects, Effects) else tuple(effects)
-    there = set(nodes_of(lm))
-    for node in nodes:
-        if node not in there:
-            raise BadInput(f"there is no {node}", where=lm.name, mend="choose parts of this model")
+    checks.nodes(lm, nodes)
     if not nodes:
         raise BadInput("no part is chosen", where="mask", mend="choose at least one head or MLP")
     made = Mask(nodes, {}, {}, {})
@@ -167,8 +165,7 @@ def _ranked(effects: Effects, top_heads: int, top_mlps: int) -> tuple[Node, ...]
     chosen: list[Node] = []
     for kind, top in (("head", top_heads), ("mlp", top_mlps)):
         ranked = effects.ranked(kind)  # type: ignore[arg-type]
-        if not 0 <= top <= len(ranked):
-            raise BadInput(f"{top} of {len(ranked)} {kind}s", where="mask", mend=f"choose from 0 to {len(ranked)}")
+        checks.whole(top, f"top_{kind}s", 0, len(ranked))
         chosen += ranked[:top]
     return tuple(chosen)
 

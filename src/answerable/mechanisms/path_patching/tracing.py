@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from answerable.errors import BadInput
+from answerable.errors import AnswerableError, BadInput
 from answerable.mechanisms.path_patching.pairs import Pair, Pairs
 from answerable.mechanisms.path_patching.readout import most_likely
 from answerable.subjects.language_model import LanguageModel, load, tokenise
@@ -113,6 +113,8 @@ def trace(
     ------
     BadInput : the model shows the behaviour in no pair, too few pairs are left, or twins leak
     """
+    if not isinstance(pairs, Pairs):
+        raise BadInput(f"it is of type {type(pairs).__name__}", where="pairs", mend="give Pairs, as Pairs.names()")
     lm = _loaded(model, tokenizer, device, run)
     lm, notes = _in_full_precision(lm)
     dropped: Counter[str] = Counter(pairs.dropped)
@@ -134,11 +136,17 @@ def trace(
         dropped["the prompt is answered wrong"] += len(asked) - len(kept)
     if len(kept) < least:
         raise BadInput(
-            f"{len(kept)} pairs are left ({_told(dropped)}), fewer than {least}",
+            f"{len(kept)} {'pair is' if len(kept) == 1 else 'pairs are'} left ({_told(dropped)}), fewer than {least}",
             where=f"{lm.name}, {pairs.behaviour}",
             mend="give more pairs",
         )
     chosen = [asked[i] for i in kept]
+    if len(chosen) > 1 and len({pair.unit for pair in chosen}) < 2:
+        raise BadInput(
+            f"all {len(chosen)} pairs have the unit {chosen[0].unit!r:.60}",
+            where=f"{lm.name}, {pairs.behaviour}",
+            mend="units are what is drawn anew: give one for each word, or none",
+        )
     with_answers = tuple(zip(asked, answers, strict=True))
     answers = [answers[i] for i in kept]
     negative = record_last(lm, [pair.negative for pair in chosen], prefixes=False)
@@ -211,10 +219,15 @@ def _single_tokens(
             "it has no foil, others have one", where=f"pair {with_foil.index(False) + 1}", mend="give all or none"
         )
     chosen, answers, foils = [], [], []
+    seen: set[Any] = set()
     for number, pair in enumerate(pairs.pairs, 1):
-        answer = _token(lm, pair, pair.answer)
-        foil = None if pair.foil is None else _token(lm, pair, pair.foil)
-        if answer is None:
+        prompt, twin = _read(lm, pair, number)
+        answer = _token(lm, pair, pair.answer, number)
+        foil = None if pair.foil is None else _token(lm, pair, pair.foil, number)
+        same = (prompt, twin, answer, foil)
+        if same in seen:
+            dropped["the same pair again"] += 1
+        elif answer is None:
             dropped["the answer is not one token"] += 1
         elif pair.foil is not None and foil is None:
             dropped["the foil is not one token"] += 1
@@ -226,11 +239,28 @@ def _single_tokens(
             chosen.append(pair)
             answers.append(answer)
             foils.append(foil)
+        seen.add(same)
     return chosen, answers, [foil for foil in foils if foil is not None] if any(with_foil) else None
 
 
-def _token(lm: LanguageModel, pair: Pair, word: str | int) -> int | None:
+def _read(lm: LanguageModel, pair: Pair, number: int) -> list[tuple[int, ...]]:
+    """Token ids of a prompt and of its twin."""
+    found = []
+    for name, text in (("prompt", pair.positive), ("twin", pair.negative)):
+        try:
+            found.append(tuple(tokenise(lm, text).ids))
+        except AnswerableError as error:
+            raise error.within(f"pair {number}, its {name}") from None
+    return found
+
+
+def _token(lm: LanguageModel, pair: Pair, word: str | int, number: int) -> int | None:
     if isinstance(word, int):
+        words = lm.model.config.vocab_size
+        if not 0 <= word < words:
+            raise BadInput(
+                f"token {word} is not from 0 to {words - 1}", where=f"pair {number}", mend="use this model's tokenizer"
+            )
         return word
     if not isinstance(pair.positive, str):
         raise BadInput("prompts are token ids and the answer is text", where="pairs", mend="give the answer's token id")

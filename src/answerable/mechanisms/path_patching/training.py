@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
+from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.pairs import Pair
 from answerable.mechanisms.path_patching.sweep import Node
 from answerable.mechanisms.path_patching.targets import Mask, random_nodes, targeted_mask
@@ -44,9 +45,11 @@ class Training:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "rate"):
-            if not getattr(self, name) > 0:
-                raise BadInput(f"{name} is {getattr(self, name)}", where="training", mend="choose a number above 0")
+        for name, least in (("steps", 1), ("batch", 1), ("seed", 0)):
+            checks.whole(getattr(self, name), f"training, {name}", least)
+        checks.between(self.rate, "training, rate", 0, np.inf)
+        if self.weight_decay != 0:
+            checks.between(self.weight_decay, "training, weight_decay", 0, np.inf)
 
 
 @dataclass(frozen=True, eq=False)

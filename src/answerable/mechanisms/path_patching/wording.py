@@ -13,15 +13,14 @@ def summary(unit: Mapping[str, Any]) -> str:
     rows = unit["components"]
     crucial = [row for row in rows if row["crucial"]]
     if not crucial:
-        return (
-            f"None of {len(rows)} heads and MLPs carries over {unit['threshold']:.2g} of {unit['behaviour']} by itself."
-        )
+        least = f"over {unit['threshold']:.3g} of {unit['behaviour']}"
+        return f"None of {len(rows)} heads and MLPs carries {least} {_along(unit) or 'by itself'}."
     first = max(crucial, key=lambda row: abs(row["share"]))
     part = "MLP" if first["head"] is None else "head"
     place = first["node"].removeprefix("MLP ")
     verb = "carries" if first["share"] < 0 else "holds back"
     return (
-        f"{len(crucial)} of {len(rows)} heads and MLPs are crucial for {unit['behaviour']}; "
+        f"{len(crucial)} of {len(rows)} heads and MLPs are crucial for {_beside(unit['behaviour'], _along(unit))}; "
         f"{part} {place} {verb} most, {abs(first['share']):.0%} of it ({_between(first)})."
     )
 
@@ -39,16 +38,35 @@ def verdict(unit: Mapping[str, Any]) -> Verdict:
     if crucial and all(_within_random(row) for row in crucial):
         reason = f"random directions move the answer as much in {crucial[0]['node']}"
         return Verdict("undecided", reason, "patch whole activations, or choose another rank")
+    if crucial and all(row["random_weights_crucial"] for row in crucial):
+        reason = f"{crucial[0]['node']} would be called crucial in a model of random weights too"
+        return Verdict("undecided", reason, "give more pairs, or other twins")
     if crucial and low > 0:
         return Verdict("localised", f"{_parts(crucial)} it, and {step} heads put out cost {shown}")
+    if not crucial and _along(unit):
+        return Verdict("undecided", f"no part acts {_along(unit)}, which is one route of many", "ask for path mlps")
+    if not crucial and unit["subspace"] is not None:
+        reason = "whole activations carry it and the direction does not"
+        return Verdict("undecided", reason, "patch whole activations, or choose another rank")
     if not crucial and low <= 0:
-        least = f"no part carries over {unit['threshold']:.2g} of it"
+        least = f"no part carries over {unit['threshold']:.3g} of it"
         return Verdict("spread out", f"{least}, and {step} heads put out cost {shown}")
     if crucial:
         reason = f"{_parts(crucial)} it, but {step} heads put out cost {shown}"
     else:
         reason = f"no part is crucial by itself, but {step} heads put out cost {shown}"
     return Verdict("undecided", reason, "give more pairs")
+
+
+def _along(unit: Mapping[str, Any]) -> str:
+    """The route that effects were asked along, where it is one of many."""
+    if unit["path"] == "receivers":
+        return f"through {', '.join(unit['receivers'][:3])}{' and others' * (len(unit['receivers']) > 3)}"
+    return "along the direct path" if unit["path"] == "direct" else ""
+
+
+def _beside(behaviour: str, route: str) -> str:
+    return f"{behaviour} {route}" if route else behaviour
 
 
 def _parts(crucial: list[Mapping[str, Any]]) -> str:
@@ -75,6 +93,13 @@ def metrics(unit: Mapping[str, Any]) -> dict[str, Metric]:
     made["crucial_heads"] = Metric(
         sum(row["crucial"] for row in heads), unit="heads", kind="exact", method=f"count, of {len(heads)} heads",
         label="Crucial heads",
+    )  # fmt: skip
+    random = [row for row in rows if row["random_weights"] is not None]
+    made["crucial_random_weights"] = Metric(
+        sum(row["random_weights_crucial"] for row in random) if random else float("nan"),
+        unit="components", kind="exact", role="null", method=f"count, of the {len(random)} largest",
+        label="Of the largest, crucial in a model of random weights",
+        reason="" if random else "relative effects have no denominator in a model of random weights",
     )  # fmt: skip
     largest = max(rows, key=lambda row: abs(row["share"]))
     made["largest_effect"] = Metric(
