@@ -274,7 +274,18 @@ def test_the_verdict_rests_on_the_knock_out(answer: Answer) -> None:
         ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""], "path": "direct"}, "undecided"),
         ({"crucial": False, "drop": [2, 0.1, -0.1, 0.3, ""], "subspace": [0.1, 0, 1, ""]}, "undecided"),
     ],
-    ids=["as found", "no knock-out", "as random ones", "leaky", "nothing", "nothing crucial", "within random", "noise", "one route", "whole"],
+    ids=[
+        "as found",
+        "no knock-out",
+        "as random ones",
+        "leaky",
+        "nothing",
+        "nothing crucial",
+        "within random",
+        "noise",
+        "one route",
+        "whole",
+    ],
 )
 def test_what_voids_the_answer_lowers_the_verdict(changed: dict[str, object], word: str) -> None:
     from answerable.mechanisms.path_patching.wording import verdict

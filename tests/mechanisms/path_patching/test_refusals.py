@@ -26,7 +26,7 @@ from tests.subjects.tiny_tokenizers import spelled
 
 def lettered(n: int = 12, **changes: object) -> Pairs:
     """Prompts of letters; the answers are letters too, so that each is one token."""
-    words = ["".join("abcdefgh"[(i * step + i) % 8] for i in range(4)) for step in range(1, n + 1)]
+    words = ["ab"[step // 8] + "".join("abcdefgh"[(i * step + i) % 8] for i in range(4)) for step in range(1, n + 1)]
     pairs = [Pair(word, word[::-1] + "a", "abcdefgh"[i % 8], unit=str(i)) for i, word in enumerate(words)]
     return Pairs(tuple(replace(pair, **changes) for pair in pairs))  # type: ignore[arg-type]
 
@@ -131,7 +131,7 @@ def test_a_component_that_does_not_change_has_no_effect_and_no_direction() -> No
 def test_an_architecture_without_a_map_shows_its_modules() -> None:
     from transformers import CTRLConfig, CTRLLMHeadModel
 
-    config = CTRLConfig(vocab_size=20, n_embd=8, dff=8, n_layer=1, n_head=2, n_positions=16)
+    config = CTRLConfig(vocab_size=70, n_embd=8, dff=8, n_layer=1, n_head=2, n_positions=16)
     with pytest.raises(BadInput, match=r"no map of the architecture 'ctrl'; its modules: .*transformer") as raised:
         trace(CTRLLMHeadModel(config).eval(), None, planted_pairs(1))
     assert "\n" not in str(raised.value)

@@ -65,7 +65,7 @@ def test_bad_training_is_told(forgotten) -> None:
         compared_training(lm, [NODE], asked[:9], asked[8:])
     with pytest.raises(BadInput, match="0 prompts to teach"):
         compared_training(lm, [NODE], [], asked)
-    with pytest.raises(BadInput, match="steps is 0; choose a number above 0"):
+    with pytest.raises(BadInput, match="training, steps: it is 0; choose a whole number from 1"):
         Training(steps=0)
 
 
