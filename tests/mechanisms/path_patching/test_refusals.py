@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -171,28 +170,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     said = capsys.readouterr().err.strip()
     assert "Traceback" not in said
     return said
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("positive,negative\na,b\n", "there is no column 'answer'"),
-        ("positive,negative,answer\na,b,c\nd,,f\n", "row 2: negative is"),
-        ("positive,negative,answer,foil\na,b,c,c\n", "row 1: foil and answer are both 'c'"),
-        ("", "the file is empty"),
-    ],
-    ids=["no answer", "no twin", "foil is the answer", "empty"],
-)
-def test_a_bad_file_is_named_by_row(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: str, message: str
-) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text(rows)
-    said = refused(
-        capsys, "--model", str(tmp_path), "--task", "table", "--table", str(path), "--save", str(tmp_path / "x")
-    )
-    assert message in said or "config.json" in said
-    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_numbers_that_are_not_finite_and_shapes_that_do_not_fit_are_told() -> No
     bad[2, 3] = np.nan
     with pytest.raises(BadInput, match="not finite"):
         steering_direction(bad, 0)
-    with pytest.raises(BadInput, match="changes have shape"):
+    with pytest.raises(BadInput, match="changes: they have shape"):
         steering_direction([1.0, 2.0], 0)
 
 

@@ -16,7 +16,7 @@ from answerable.mechanisms.path_patching.effects import Effects
 from answerable.mechanisms.path_patching.readout import Readout, most_likely
 from answerable.mechanisms.path_patching.sweep import Node, activations, patched_sets
 from answerable.mechanisms.path_patching.tracing import Trace
-from answerable.subjects.language_model import capture, intervene
+from answerable.subjects.language_model import LanguageModel, capture, intervene
 from answerable.subjects.language_model.pieces import final_state
 
 if TYPE_CHECKING:
@@ -80,6 +80,17 @@ class KnockOut:
         return pl.DataFrame(rows)
 
 
+def _same_weights(one: LanguageModel, other: LanguageModel) -> bool:
+    import torch
+
+    if one.model is other.model:
+        return True
+    here, there = one.model.state_dict(), other.model.state_dict()
+    return here.keys() == there.keys() and all(
+        value.shape == there[name].shape and torch.equal(value.cpu(), there[name].cpu()) for name, value in here.items()
+    )
+
+
 def knock_out(
     trace: Trace,
     effects: Effects,
@@ -106,7 +117,7 @@ def knock_out(
 
     Raises
     ------
-    BadInput : pairs that were ranked on too, steps that do not rise
+    BadInput : pairs that were ranked on too, another model, steps that do not rise
     """
     shared = set(trace.units) & set(effects.trace.units)
     if shared:
@@ -115,8 +126,10 @@ def knock_out(
             where="knock-out",
             mend="judge on other words than those that ranked the components",
         )
-    if trace.lm.name != effects.trace.lm.name or len(trace.positive.stream) != len(effects.trace.positive.stream):
-        raise BadInput(f"{effects.trace.lm.name} ranked them", where=trace.lm.name, mend="judge the same model")
+    if not _same_weights(trace.lm, effects.trace.lm):
+        raise BadInput(
+            f"other weights, {effects.trace.lm.name}, ranked them", where=trace.lm.name, mend="judge the same model"
+        )
     checks.choice(positions, "positions", ("end", "all"))
     checks.whole(draws, "draws", 1)
     checks.whole(seed, "seed", 0)

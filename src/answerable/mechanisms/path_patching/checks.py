@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from answerable.errors import BadInput
-
-if TYPE_CHECKING:
-    from answerable.mechanisms.path_patching.sweep import Node
-    from answerable.subjects.language_model import LanguageModel
 
 
 def whole(value: Any, where: str, least: int, most: int | None = None) -> int:
@@ -59,18 +55,3 @@ def choice(value: Any, where: str, known: Iterable[Any]) -> None:
     words = list(known)
     if not any(value == word for word in words):
         raise BadInput(f"it is {value!r:.40}", where=where, mend=f"choose from {', '.join(map(str, words))}")
-
-
-def nodes(lm: LanguageModel, given: Iterable[Node]) -> None:
-    """Heads and feed-forward parts that the model has.
-
-    Raises
-    ------
-    BadInput
-    """
-    from answerable.mechanisms.path_patching.sweep import nodes_of
-
-    there = set(nodes_of(lm))
-    for node in given:
-        if node not in there:
-            raise BadInput(f"there is no {node!s:.40}", where=lm.name, mend="choose parts of this model")

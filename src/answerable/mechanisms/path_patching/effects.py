@@ -26,6 +26,7 @@ from answerable.mechanisms.path_patching.sweep import (
     Path,
     Receiver,
     activations,
+    check_nodes,
     nodes_of,
     patched,
     patched_through,
@@ -100,7 +101,7 @@ class PathPatching:
         """
         readout = self.readout(trace)
         if nodes is not None:
-            checks.nodes(trace.lm, nodes)
+            check_nodes(trace.lm, nodes)
         nodes = nodes_of(trace.lm) if nodes is None else list(nodes)
         folds = self._folds(trace)
         baseline, scale = self._baseline(trace, readout)
@@ -260,7 +261,7 @@ class Effects:
 
     def of(self, node: Node) -> float:
         """Mean effect of one node."""
-        checks.nodes(self.trace.lm, [node])
+        check_nodes(self.trace.lm, [node])
         return float(self.tested.effect[self.nodes.index(node)])
 
     def ranked(
@@ -398,7 +399,7 @@ class Effects:
         """
         import torch
 
-        checks.nodes(self.trace.lm, nodes)
+        check_nodes(self.trace.lm, nodes)
         checks.whole(draws, "draws", 1)
         heads, feed_forward = changes(self.trace)
         rng = np.random.default_rng([self.method.seed, 1])
@@ -428,7 +429,7 @@ class Effects:
         return self.ranked(None, by="size")[: self.method.top]
 
     def _again(self, method: PathPatching, nodes: Sequence[Node]) -> Floats:
-        checks.nodes(self.trace.lm, nodes)
+        check_nodes(self.trace.lm, nodes)
         folds = method._folds(self.trace)
         vectors = {} if method.rank is None else method._vectors(self.trace, nodes, folds)
         return self._computed(method, [Patch(node, method._values(self.trace, node, vectors)) for node in nodes])

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
-from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.effects import PathPatching
-from answerable.mechanisms.path_patching.sweep import Node
+from answerable.mechanisms.path_patching.sweep import Node, check_nodes
 from answerable.mechanisms.path_patching.tracing import Trace
 from answerable.subjects.language_model import LanguageModel, capture, intervene, parts, tokenise
 from answerable.subjects.language_model.last_token import calls_of_layers
@@ -69,7 +68,7 @@ def effects_at(trace: Trace, places: Sequence[Place], method: PathPatching | Non
     for place in places:
         if not isinstance(place.token, int) or place.token >= 0:
             raise BadInput(f"token {place.token}", where="positions", mend="count from the end: -1 is the last token")
-    checks.nodes(lm, [place.node for place in places])
+    check_nodes(lm, [place.node for place in places])
     with torch.no_grad():
         baseline = final_state(lm, trace.positive.stream[-1])
         final = baseline[None].repeat(len(places), 1, 1)

@@ -90,18 +90,18 @@ def planted_pairs(seed: int = 0) -> Pairs:
 
 
 def random_twin(lm: LanguageModel, seed: int = 0) -> LanguageModel:
-    """The same architecture with weights drawn anew: each matrix normal with the spread it had, others as they are."""
+    """The same architecture with weights drawn anew: each matrix normal, as large as it was; others as they are."""
     import copy
 
     import torch
 
     draw = torch.Generator().manual_seed(seed)
-    model = copy.deepcopy(lm.model)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if not parameter.is_floating_point():
-                raise BadInput("its weights are quantised", where=lm.name, mend="load the model in float32")
-            if parameter.ndim > 1:
-                spread = parameter.float().std().item()
-                parameter.copy_(torch.randn(parameter.shape, generator=draw).to(parameter.device) * spread)
-    return LanguageModel(model, lm.tokenizer, f"{lm.name}, random weights", None)
+    drawn = {}  # stands in for the matrices while the rest is copied, so that none is copied to be overwritten
+    for parameter in lm.model.parameters():
+        if not parameter.is_floating_point():
+            raise BadInput("its weights are quantised", where=lm.name, mend="load the model in float32")
+        if parameter.ndim > 1:
+            size = torch.linalg.vector_norm(parameter.detach().float()).item() / parameter.numel() ** 0.5
+            values = torch.empty(parameter.shape).normal_(0, size, generator=draw).to(parameter)
+            drawn[id(parameter)] = torch.nn.Parameter(values, requires_grad=parameter.requires_grad)
+    return LanguageModel(copy.deepcopy(lm.model, drawn), lm.tokenizer, f"{lm.name}, random weights", None)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
+from answerable.mechanisms.path_patching.checks import whole
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,18 +50,38 @@ def steering_direction(changes: npt.ArrayLike, rank: int = 1) -> Direction:
     ------
     BadInput : a rank below 0 or above min(N, d) - 1, where the hull would be the whole space; a number not finite
     """
-    rows = np.asarray(changes, dtype=np.float64)
-    if rows.ndim < 2 or not rows.size:
-        raise BadInput(f"changes have shape {rows.shape}", where="steering direction", mend="give (pairs, width)")
-    if not np.isfinite(rows).all():
-        raise BadInput("changes hold a number that is not finite", where="steering direction", mend="use float32")
+    rows = _changes(changes)
     check_rank(rank, *rows.shape[-2:])
+    rows, unit = _in_units(rows)
+    return _scaled(rows, rank, unit)
+
+
+def _changes(given: npt.ArrayLike) -> Floats:
+    rows = _numbers(given, "changes")
+    if rows.ndim < 2 or not rows.size:
+        raise BadInput(f"they have shape {rows.shape}", where="changes", mend="give (pairs, width)")
+    return rows
+
+
+def _numbers(given: npt.ArrayLike, where: str) -> Floats:
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind not in "biuf":
+            raise ValueError  # text would be read as numbers, and the imaginary part dropped
+    except ValueError:
+        raise BadInput("they are no array of real numbers", where=where, mend="give floats of one shape") from None
+    if not np.isfinite(found).all():
+        raise BadInput("they hold a number that is not finite", where=where, mend="use float32")
+    return found.astype(np.float64, copy=False)
+
+
+def _in_units(rows: Floats) -> tuple[Floats, Floats]:
+    """Each component's changes over their largest number, so that no square overflows or vanishes, and that number."""
     unit = np.abs(rows).max(axis=(-2, -1), keepdims=True)
-    return _scaled(np.divide(rows, unit, out=np.zeros_like(rows), where=unit > 0), rank, unit[..., 0, 0])
+    return np.divide(rows, unit, out=np.zeros_like(rows), where=unit > 0), unit[..., 0, 0]
 
 
 def _scaled(rows: Floats, rank: int, unit: Floats) -> Direction:
-    """The same of changes whose largest number is 1, so that no square overflows or vanishes."""
     mean = rows.mean(axis=-2)
     largest = np.sqrt((rows**2).sum(axis=-1)).max(axis=-1)
     point = mean
@@ -99,16 +120,29 @@ def intervened(positive: npt.ArrayLike, negative: npt.ArrayLike, basis: npt.Arra
     Parameters
     ----------
     positive, negative : (..., d) activations of prompt and twin
-    basis : (..., d) one unit vector each, or (d, k) orthonormal columns shared by all
+    basis : (..., d) one unit vector each, as where its shape is theirs, or (d, k) orthonormal columns shared by all
 
     Returns
     -------
     (..., d) float64
+
+    Raises
+    ------
+    BadInput : shapes that do not go together, a number not finite
     """
-    here, there, w = (np.asarray(one, dtype=np.float64) for one in (positive, negative, basis))
+    here, there, w = (
+        _numbers(one, name) for one, name in ((positive, "positive"), (negative, "negative"), (basis, "basis"))
+    )
+    if here.shape != there.shape or not here.ndim:
+        raise BadInput(
+            f"prompts have shape {here.shape}, twins {there.shape}", where="intervened", mend="give one of each"
+        )
     change = there - here
     if w.ndim == 2 and w.shape[0] == here.shape[-1] and w.shape != here.shape:
         return here + (change @ w) @ w.T
+    if w.shape not in (here.shape, here.shape[-1:]):
+        mend = f"give {here.shape}, or ({here.shape[-1]}, k)"
+        raise BadInput(f"it has shape {w.shape}", where="basis", mend=mend)
     return here + (change * w).sum(axis=-1, keepdims=True) * w
 
 
@@ -148,8 +182,13 @@ def random_directions(changes: npt.ArrayLike, draws: int, rng: np.random.Generat
     Returns
     -------
     (draws, ..., d) float64; zeros where the changes are all the same
+
+    Raises
+    ------
+    BadInput : fewer than one draw, a number not finite
     """
-    rows = np.asarray(changes, dtype=np.float64)
+    rows, _ = _in_units(_changes(changes))
+    whole(draws, "draws", 1)
     centred = rows - rows.mean(axis=-2, keepdims=True)
     mixed = np.einsum("k...n,...nd->k...d", rng.normal(size=(draws, *rows.shape[:-1])), centred)
     size = np.sqrt((mixed**2).sum(axis=-1, keepdims=True))

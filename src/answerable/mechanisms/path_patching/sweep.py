@@ -10,7 +10,7 @@ the keys and values of the earlier tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -102,11 +102,22 @@ def patched(lm: LanguageModel, base: LastToken, patches: Sequence[Patch], path: 
     return out
 
 
-def _check_patches(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]) -> None:
+def check_nodes(lm: LanguageModel, given: Iterable[Node]) -> None:
+    """Refuse heads and feed-forward parts that the model does not have.
+
+    Raises
+    ------
+    BadInput
+    """
     there = set(nodes_of(lm))
+    for node in given:
+        if node not in there:
+            raise BadInput(f"there is no {node!s:.40}", where=lm.name, mend="choose parts of this model")
+
+
+def _check_patches(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]) -> None:
+    check_nodes(lm, [patch.node for patch in patches])
     for patch in patches:
-        if patch.node not in there:
-            raise BadInput(f"there is no {patch.node}", where=lm.name, mend="choose parts of this model")
         wanted = activations(base, patch.node).shape
         if patch.values.shape != wanted:
             raise BadInput(

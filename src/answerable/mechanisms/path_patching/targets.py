@@ -16,7 +16,7 @@ import numpy as np
 from answerable.errors import BadInput
 from answerable.mechanisms.path_patching import checks
 from answerable.mechanisms.path_patching.effects import Effects
-from answerable.mechanisms.path_patching.sweep import Node, nodes_of
+from answerable.mechanisms.path_patching.sweep import Node, check_nodes, nodes_of
 from answerable.subjects.language_model import LanguageModel, load, parts
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def targeted_mask(
     if not 0 <= group_share <= 1:
         raise BadInput(f"it is {group_share}", where="group_share", mend="choose from 0 to 1")
     nodes = _ranked(effects, top_heads, top_mlps) if isinstance(effects, Effects) else tuple(effects)
-    checks.nodes(lm, nodes)
+    check_nodes(lm, nodes)
     if not nodes:
         raise BadInput("no part is chosen", where="mask", mend="choose at least one head or MLP")
     made = Mask(nodes, {}, {}, {})
