@@ -43,7 +43,12 @@ MEASURED_BEFORE = {1: -0.10, 5: 0.08, 10: 0.18, 50: 0.49, 200: 0.78}
 
 
 class Training(NamedTuple):
-    """How much the small learned sets see."""
+    """How much the small learned sets see, and what is scored.
+
+    windows : that they are trained on; 0 for those of the known values
+    steps : of training
+    texts, seeds : of the scores
+    """
 
     windows: int
     steps: int
@@ -52,12 +57,31 @@ class Training(NamedTuple):
     absorption: bool
 
 
+class Seen:
+    """What the layer reads and writes, token by token."""
+
+    def __init__(self) -> None:
+        self.read: list[np.ndarray] = []
+        self.written: list[np.ndarray] = []
+
+    def add(self, batch: Any) -> None:
+        """Keep a copy of a batch."""
+        self.read.append(batch.read.copy())
+        self.written.append(batch.written.copy())
+
+
 def rows(*, quick: bool) -> Iterator[Row]:
-    training = Training(12, 20, 100, 2, False) if quick else Training(160, 300, 400, 5, True)
+    training = Training(0, 12, 100, 2, False) if quick else Training(160, 300, 400, 5, True)
     memories = FFMemories.from_model(MODEL, layers=[LAYER])
     topics = read_corpus("python:topics", label="").texts
-    yield from known_values(memories, topics)
-    read, written = _seen(memories, memories.source.cut(topics, window=192, most=training.windows))
+    seen = Seen()
+    yield from known_values(memories, topics, seen)
+    if training.windows:
+        seen = Seen()
+        windows = memories.source.cut(topics, window=192, most=training.windows)
+        for start in range(0, len(windows), 16):
+            memories.source.run(windows[start : start + 16], seen.add, [LAYER])
+    read, written = np.concatenate(seen.read), np.concatenate(seen.written)
     width = written.shape[1]
     learned = [
         learned_features(_trained(written, written, training.steps), LAYER, width),
@@ -67,7 +91,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from alignments(memories, learned[1])
 
 
-def known_values(memories: FFMemories, topics: list[str]) -> Iterator[Row]:
+def known_values(memories: FFMemories, topics: list[str], seen: Seen) -> Iterator[Row]:
     """What was measured of this layer before, on 20 runs of 192 tokens evenly spaced over the help topics."""
     windows = memories.source.cut(topics, window=192, most=20)
     ten, by_contribution = (
@@ -78,6 +102,7 @@ def known_values(memories: FFMemories, topics: list[str]) -> Iterator[Row]:
     def also(batch: Any) -> None:
         for reading in readings:
             reading.add(batch)
+        seen.add(batch)
 
     catalogue = memories.record(windows, ks=tuple(MEASURED_BEFORE), also=also)
     note = "column paper: ours, before"
@@ -108,7 +133,7 @@ def table_one(memories: FFMemories, learned: list[FeatureSet], training: Trainin
     ]
     labelled = _labelled(training.texts)
     metrics = [metric for metric in RELIABLE if metric != "absorption" or training.absorption]
-    scores = score_features(memories, LAYER, sets, labelled, metrics=metrics, seeds=training.seeds, window=64)
+    scores = score_features(memories, LAYER, sets, labelled, metrics=metrics, seeds=training.seeds, most_tokens=64)
     for (metric, setting), paper in PAPER.items():
         if metric not in metrics:
             continue
@@ -131,19 +156,6 @@ def alignments(memories: FFMemories, transcoder: FeatureSet) -> Iterator[Row]:
     yield "largest cosine of random directions", None, float(found.null.mean()), "mean of the null"
 
 
-def _seen(memories: FFMemories, windows: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What the layer reads and writes, token by token."""
-    read, written = [], []
-
-    def visit(batch: Any) -> None:
-        read.append(batch.read.copy())
-        written.append(batch.written.copy())
-
-    for start in range(0, len(windows), 16):
-        memories.source.run(windows[start : start + 16], visit, [LAYER])
-    return np.concatenate(read), np.concatenate(written)
-
-
 def _trained(source: np.ndarray, target: np.ndarray, steps: int) -> SparseAutoencoder:
     """A top-k autoencoder (source and target alike) or transcoder, four features for each dimension."""
     generator = torch.Generator().manual_seed(0)
@@ -159,7 +171,7 @@ def _trained(source: np.ndarray, target: np.ndarray, steps: int) -> SparseAutoen
     for _ in range(steps):
         rows_ = torch.randint(len(x), (1024,), generator=generator)
         values, places = torch.relu(x[rows_] @ W_enc + b_enc).topk(K, dim=1)
-        rebuilt = torch.einsum("tk,tkd->td", values, W_dec[places]) + b_dec
+        rebuilt = torch.nn.functional.embedding_bag(places, W_dec, per_sample_weights=values, mode="sum") + b_dec
         loss = (rebuilt - y[rows_]).square().sum(1).mean()
         optimiser.zero_grad()
         loss.backward()

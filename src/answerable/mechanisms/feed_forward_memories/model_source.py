@@ -86,6 +86,13 @@ class ModelSource:
             found = [found[round(i)] for i in np.linspace(0, len(found) - 1, most)]
         return found
 
+    def beginnings(self, texts: Sequence[str], most_tokens: int) -> list[Window]:
+        """The first tokens of each text, as one window; nothing of a text without tokens."""
+        first: dict[int, Window] = {}
+        for window in self.cut(texts, window=most_tokens):
+            first.setdefault(window.text, window)
+        return list(first.values())
+
     def letter_words(self, per_letter: int, rng: np.random.Generator) -> list[str]:
         """Words of lower-case letters that are one token with a space before them, at most so many of a letter."""
         tokenizer = self.lm.tokenizer

@@ -141,6 +141,11 @@ class FeedForwardMemories(Question):
             raise ValueError("the replica brings its own texts; leave text, corpus, concepts and the learned ones out")
         if self.replica is not None and self.of == "heads":
             raise ValueError("the replica has no heads; leave of out, or give a model")
+        texts = ("attributes", "most_texts", "most_tokens")
+        if self.replica is not None and (given := self._set(("windows", "window", *texts))):
+            raise ValueError(f"the replica brings its own texts, read whole; leave {given} out")
+        if self.model is not None and self.concepts is None and (given := self._set(texts)):
+            raise ValueError(f"{given} is of concepts; give concepts too, or leave {given} out")
         if self.of == "heads" and (self.autoencoder is not None or self.transcoder is not None):
             raise ValueError("learned features are of feed-forward layers; leave them out, or of = feed_forward")
         if self.scale is not None and self.autoencoder is None and self.transcoder is None:
@@ -148,6 +153,11 @@ class FeedForwardMemories(Question):
         if self.absorption and self.model is None:
             raise ValueError("absorption needs a model; give one")
         return self
+
+    def _set(self, names: Sequence[str]) -> str | None:
+        """The first of these fields that is not as it is by default."""
+        fields = type(self).model_fields
+        return next((name for name in names if getattr(self, name) != fields[name].default), None)
 
     def answer(self, run: Run) -> Answer:
         """Record all layers in one pass, score one, and put both into words, tables and pictures."""
@@ -223,9 +233,7 @@ class FeedForwardMemories(Question):
             [texts[i] for i in chosen], {name: [found.kinds[i] for i in chosen] for name, found in read.items()}
         )
         concepts_of(labelled)  # refuses too few before anything is read
-        cut = source.cut(labelled.texts, window=self.most_tokens)
-        first = {window.text: window for window in reversed(cut)}
-        return labelled, [first[number] for number in sorted(first)]
+        return labelled, source.beginnings(labelled.texts, self.most_tokens)
 
     def _sets(self, memories: FFMemories, layer: int, run: Run) -> list[FeatureSet]:
         """The layer's memories, whole, top-k and normalised; what was learned; and the random controls."""
@@ -297,9 +305,7 @@ class FeedForwardMemories(Question):
         if given.labelled is not None:
             # Values of length 1 probe as the others do: what differs is decoding alone.
             judged = [one for one in sets if one.scale is None]
-            labelled_readings = given.memories.read(
-                given.layer, judged, given.labelled_windows, window=self.most_tokens, progress=run.track
-            )
+            labelled_readings = given.memories.read(given.layer, judged, given.labelled_windows, progress=run.track)
             found += scoring.labelled_scores(labelled_readings, given.labelled, seeds=self.seeds, rng=run.rng)
         if self.absorption:
             judged = [one for one in sets if one.scale is None]
