@@ -86,6 +86,7 @@ def test_k_term_errors_are_those_of_each_reconstruction(seed: int) -> None:
     v = rng.standard_normal((6, 3)).astype(np.float32)
     ks = [1, 2, 4, 6]
     found = k_term_errors(a, v, a @ v, ks)
+    assert (k_term_errors(a, v, a @ v, ks, threads=3) == found).all()
     for place, k in enumerate(ks):
         kept = np.where(np.argsort(np.argsort(-np.abs(a), axis=1), axis=1) < k, a, 0)
         assert found[:, place] == pytest.approx((((a - kept) @ v) ** 2).sum(1), abs=1e-4)

@@ -147,6 +147,7 @@ class FFMemories:
         own = {layer: self.source.weights(layer) for layer in self.layers}
         usable = [k for k in sorted(set(ks)) if k <= min(len(weights.values) for weights in own.values())]
         groups = batches(cut, batch_tokens)
+        threads = getattr(self.source, "threads", 1)
         centres = self._centres(cut, groups) if definition == "legacy_token_mean" else {}
 
         def visit(batch: Batch) -> None:
@@ -159,7 +160,7 @@ class FFMemories:
             counts[layer].add(batch.activations)
             if usable:
                 few = slice(0, None, explain_every)
-                errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable)
+                errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable, threads)
                 sums[layer].add(batch.written[few], errors)
                 at_first[layer] += float(np.square(batch.written[few][batch.position[few] == 0]).sum(dtype=np.float64))
             if also is not None:
@@ -425,11 +426,11 @@ def score_features(
     return found
 
 
-def _k_term_errors(activations: Floats, written: Floats, weights: Weights, ks: Sequence[int]) -> Floats:
+def _k_term_errors(activations: Floats, written: Floats, weights: Weights, ks: Sequence[int], threads: int) -> Floats:
     """Squared errors by k; one decoding for each k where what is written is normed, which is not linear."""
     if weights.norm is None:
         rest = written if weights.value_bias is None else written - weights.value_bias
-        return k_term_errors(activations, weights.values, rest, ks)
+        return k_term_errors(activations, weights.values, rest, ks, threads=threads)
     errors = np.empty((len(activations), len(ks)))
     for place, k in enumerate(ks):
         kept = memory_features(weights, variant="topk", k=k)

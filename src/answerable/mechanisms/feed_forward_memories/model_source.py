@@ -223,6 +223,13 @@ class ModelSource:
         return token_texts(self.lm, ids)
 
     @property
+    def threads(self) -> int:
+        """As many as the model itself runs on."""
+        import torch
+
+        return int(torch.get_num_threads())
+
+    @property
     def deviation(self) -> float:
         """The configuration's ``initializer_range``."""
         given = getattr(self.lm.model.config, "initializer_range", None)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from answerable.compiled import kernel
+from answerable.compiled import in_threads, kernel
 from answerable.errors import BadInput
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -219,7 +219,13 @@ def _within(k: int, m: int) -> None:
 
 
 def k_term_errors(
-    activations: Floats, values: Floats, outputs: Floats, ks: Sequence[int], weights: Floats | None = None
+    activations: Floats,
+    values: Floats,
+    outputs: Floats,
+    ks: Sequence[int],
+    weights: Floats | None = None,
+    *,
+    threads: int = 1,
 ) -> npt.NDArray[np.float64]:
     """Squared error of the outputs rebuilt from each token's k largest activations, for several k from one sort.
 
@@ -230,6 +236,7 @@ def k_term_errors(
     outputs : (tokens, d) float32, less whatever is added besides
     ks : rising, from 1 to m
     weights : (m,) to choose by |a| times these; None for |a|
+    threads : that share the tokens; the same numbers for any
 
     Returns
     -------
@@ -239,14 +246,15 @@ def k_term_errors(
     for k in ks:
         _within(k, m)
     errors = np.empty((len(activations), len(ks)))
-    _k_term_errors(
-        np.ascontiguousarray(activations, np.float32),
-        np.ones(m, np.float32) if weights is None else np.asarray(weights, np.float32),
-        np.ascontiguousarray(values, np.float32),
-        np.ascontiguousarray(outputs, np.float32),
-        np.asarray(ks, np.int64),
-        errors,
-    )
+    given, wanted = np.ascontiguousarray(activations, np.float32), np.ascontiguousarray(outputs, np.float32)
+    sizes = np.ones(m, np.float32) if weights is None else np.asarray(weights, np.float32)
+    rows, places = np.ascontiguousarray(values, np.float32), np.asarray(ks, np.int64)
+
+    def some(tokens: range) -> None:
+        few = slice(tokens.start, tokens.stop)
+        _k_term_errors(given[few], sizes, rows, wanted[few], places, errors[few])
+
+    in_threads(some, range(len(given)), threads)
     return errors
 
 
