@@ -49,7 +49,7 @@ def test_the_quality_of_a_jpeg_is_estimated(tmp_path: Path, quality: int) -> Non
 def test_transparent_parts_stand_on_white(tmp_path: Path) -> None:
     layered = np.zeros((2, 2, 4), np.uint8)
     layered[0, 0] = (10, 20, 30, 255)
-    found = decode(list_images(saved(tmp_path / "a.png", Image.fromarray(layered, "RGBA")))[0])
+    found = decode(list_images(saved(tmp_path / "a.png", Image.fromarray(layered)))[0])
     assert found.pixels is not None
     assert found.pixels[0, 0].tolist() == [10, 20, 30]
     assert found.pixels[1, 1].tolist() == [255, 255, 255]
