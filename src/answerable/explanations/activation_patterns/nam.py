@@ -1,35 +1,27 @@
-"""Neural additive models (Agarwal et al. 2021), many at once: every network of every learner is a slice of one tensor.
-
-A neural additive model is a sum of small networks, one per feature or pair. An ensemble of 100 over 6 features is 600
-networks of a few hundred weights: one by one they are 600 calls of tiny products per layer, together one batched
-product.
-"""
+"""Neural additive models (Agarwal et al. 2021): sums of small networks, one for each feature or pair of features."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from answerable.compiled import in_threads
 from answerable.statistics import Floats
 
 from .estimator import BadTable
+from .networks import components_of_learners, first_weights, rows_at_once, train
 from .solver import Term
 
 Activation = Literal["relu", "exu"]
 
-LARGEST_BATCH = 4096  # rows evaluated at once
-NETS_AT_ONCE = 16  # trained together: what they hold of a batch stays in the processor's cache
-
 
 class NAMEnsemble(ClassifierMixin, BaseEstimator):
-    """An ensemble of neural additive models for two classes, trained as one tensor program.
+    """An ensemble of neural additive models for two classes.
 
     Parameters
     ----------
@@ -47,6 +39,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
     dropout, feature_dropout : shares of hidden units, and of whole components, left out of a step
     validation : share of rows that decide which epoch is kept
     random_state : seed of everything random
+    threads : learners trained side by side; no bit depends on it
 
     Attributes
     ----------
@@ -77,6 +70,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         feature_dropout: float = 0.05,
         validation: float = 0.1,
         random_state: int = 0,
+        threads: int = 1,
     ) -> None:
         self.n_learners = n_learners
         self.hidden = hidden
@@ -92,6 +86,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         self.feature_dropout = feature_dropout
         self.validation = validation
         self.random_state = random_state
+        self.threads = threads
 
     def fit(self, X: Any, y: Any) -> NAMEnsemble:
         """Train all learners.
@@ -117,10 +112,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         self.mean_ = X.mean(axis=0)
         self.scale_ = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
         self.terms_: list[Term] = [(j,) for j in range(X.shape[1])] + [tuple(pair) for pair in self.pairs]
-        target = torch.from_numpy((y == self.classes_[1]).astype(np.float32))
-        rows = torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
-        generator = torch.Generator().manual_seed(self.random_state)
-        self._train(rows, target, generator)
+        self._train(self._rows(X), (y == self.classes_[1]).astype(np.float32))
         self.intercept_ = float(self.bias_.mean())
         return self
 
@@ -128,17 +120,12 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         """(n_samples, n_terms) values of each component in log-odds, averaged over the learners."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        rows = torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
-        at_once = max(64, LARGEST_BATCH // self.n_learners * 8)
-        with torch.no_grad():
-            found = [
-                _outputs(self._weights, self._inputs(rows[start : start + at_once]), self._steep())
-                .view(self.n_learners, len(self.terms_), -1)
-                .mean(dim=0)
-                .T
-                for start in range(0, len(rows), at_once)
-            ]
-        return torch.cat(found).numpy().astype(np.float64)
+        total = np.zeros((len(self.terms_), len(X)))
+        components_of_learners(
+            self._rows(X), *self._features(), self._widths(), self.activation == "exu", self.weights_,
+            rows_at_once(1, self._widths()), total,
+        )  # fmt: skip
+        return np.ascontiguousarray(total.T) / self.n_learners
 
     def decision_function(self, X: Any) -> Floats:
         """(n_samples,) log-odds of ``classes_[1]``: the sum of the components and the intercept."""
@@ -149,94 +136,43 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
-    def _inputs(self, rows: torch.Tensor) -> torch.Tensor:
-        """(learners * terms, rows, 2) inputs of every network; the second is 0 for one feature."""
-        return _gathered(rows.expand(self.n_learners, *rows.shape), self.terms_)
+    def _rows(self, X: Floats) -> Any:
+        """(n_features, n_samples) float32, standardised."""
+        return np.ascontiguousarray(((X - self.mean_) / self.scale_).T, dtype=np.float32)
 
-    def _steep(self) -> torch.Tensor | None:
-        """(terms, 2, 1) which inputs a network of ExU units has; None for ReLU."""
-        if self.activation == "relu":
-            return None
-        return torch.tensor([[1.0, float(len(term) > 1)] for term in self.terms_]).unsqueeze(-1)
+    def _widths(self) -> Any:
+        return np.array([self.first, *self.hidden], dtype=np.int64)
 
-    def _train(self, rows: torch.Tensor, target: torch.Tensor, generator: torch.Generator) -> None:
-        """Train the learners group by group; no learner knows of another, so groups change nothing but the speed."""
-        order = torch.randperm(len(rows), generator=generator)
-        held = round(self.validation * len(rows))
+    def _features(self) -> tuple[Any, Any]:
+        """First and second feature of each network, the second -1 where there is none."""
+        ends = [(term[0], term[1] if len(term) > 1 else -1) for term in self.terms_]
+        first, second = np.array(ends, dtype=np.int64).T.copy()
+        return first, second
+
+    def _train(self, rows: Any, target: Any) -> None:
+        """Train every learner by itself, from a stream of random numbers of its own."""
+        split, *streams = np.random.SeedSequence(self.random_state).spawn(self.n_learners + 1)
+        order = np.random.default_rng(split).permutation(len(target))
+        held = round(self.validation * len(target))
         kept, watched = order[held:], order[:held] if held else order
-        size = max(1, NETS_AT_ONCE // len(self.terms_))
-        groups = [
-            self._train_group(min(size, self.n_learners - start), rows, target, kept, watched, generator)
-            for start in range(0, self.n_learners, size)
-        ]
-        parts = [torch.cat(part) for part in zip(*groups, strict=True)]
-        self._weights, self.bias_ = parts[:-1], parts[-1].numpy().ravel().astype(np.float64)
+        widths, steep, (firsts, seconds) = self._widths(), self.activation == "exu", self._features()
+        begin = [first_weights(widths, seconds >= 0, steep=steep, rng=np.random.default_rng(s)) for s in streams]
+        self.weights_ = np.array(begin)
+        share = float(np.clip(target.mean(), 1e-4, 1 - 1e-4))
+        bias = np.full((self.n_learners, 1), np.log(share / (1 - share)), dtype=np.float32)
+        cuts = np.array([_of_256(self.dropout), _of_256(self.feature_dropout)])
+        width = rows_at_once(len(self.terms_), widths)
 
-    def _train_group(
-        self,
-        n_learners: int,
-        rows: torch.Tensor,
-        target: torch.Tensor,
-        kept: torch.Tensor,
-        watched: torch.Tensor,
-        generator: torch.Generator,
-    ) -> list[torch.Tensor]:
-        """The best weights of some learners, and their biases."""
-        steep = self._steep()
-        weights = _first_weights((2, self.first, *self.hidden, 1), n_learners, self.terms_, self.activation, generator)
-        share = target.mean().clamp(1e-4, 1 - 1e-4)
-        bias = torch.full((n_learners, 1), float(torch.logit(share)), requires_grad=True)
-        for weight in weights:
-            weight.requires_grad_(True)
-        parameters = [*weights, bias]
-        adam = torch.optim.Adam(parameters, lr=self.learning_rate, foreach=True)
-        best = [parameter.detach().clone() for parameter in parameters]
-        least = torch.full((n_learners,), torch.inf)
-        since = torch.zeros(n_learners, dtype=torch.long)
-        seen = _gathered(rows[watched].expand(n_learners, -1, -1), self.terms_)
-        for _epoch in range(self.epochs):
-            self._one_epoch(rows, target, kept, parameters, adam, generator)
-            with torch.no_grad():
-                linear = _outputs(weights, seen, steep).view(n_learners, len(self.terms_), -1).sum(dim=1) + bias
-                loss = torch.nn.functional.softplus(linear).mean(1) - (linear * target[watched]).mean(1)
-                better = loss < least
-                least, since = torch.where(better, loss, least), torch.where(better, 0, since + 1)
-                nets = better.repeat_interleave(len(self.terms_))
-                for chosen, parameter in zip(best, parameters, strict=True):
-                    mask = better if parameter is bias else nets
-                    chosen[mask] = parameter[mask]
-            if bool((since >= self.patience).all()):
-                break
-        return best
+        def some(learners: Any) -> None:
+            for learner in learners:
+                train(
+                    rows, target, kept, watched, firsts, seconds, widths, steep, self.weights_[learner], bias[learner],
+                    cuts, float(self.output_penalty), float(self.learning_rate), int(self.batch), int(self.epochs),
+                    int(self.patience), int(streams[learner].generate_state(1)[0]), width,
+                )  # fmt: skip
 
-    def _one_epoch(
-        self,
-        rows: torch.Tensor,
-        target: torch.Tensor,
-        kept: torch.Tensor,
-        parameters: list[torch.Tensor],
-        adam: torch.optim.Adam,
-        generator: torch.Generator,
-    ) -> None:
-        """Every learner sees every row once, in an order of its own."""
-        *weights, bias = parameters
-        steep = self._steep()
-        n_learners = len(bias)
-        shuffled = kept[torch.argsort(torch.rand(n_learners, len(kept), generator=generator), dim=1)]
-        for start in range(0, len(kept), self.batch):
-            drawn = shuffled[:, start : start + self.batch]
-            inputs = _gathered(rows[drawn], self.terms_)
-            outputs = _outputs(weights, inputs, steep, self.dropout, generator).view(n_learners, len(self.terms_), -1)
-            used = outputs
-            if self.feature_dropout:
-                used = outputs * _kept(outputs.shape, self.feature_dropout, generator)
-            linear = used.sum(dim=1) + bias
-            fit = torch.nn.functional.softplus(linear) - linear * target[drawn]
-            # Learners share no weight, so the sum of their losses gives each its own gradient.
-            loss = (fit.mean(dim=1) + self.output_penalty * outputs.square().mean(dim=(1, 2))).sum()
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
+        in_threads(some, range(self.n_learners), self.threads)
+        self.bias_ = bias.ravel().astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -244,66 +180,6 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _gathered(rows: torch.Tensor, terms: Sequence[Term]) -> torch.Tensor:
-    """From (learners, rows, features) to (learners * terms, rows, 2)."""
-    first = torch.tensor([term[0] for term in terms])
-    second = torch.tensor([term[-1] for term in terms])
-    single = torch.tensor([len(term) == 1 for term in terms])
-    pair = torch.stack([rows[:, :, first], rows[:, :, second].masked_fill(single, 0.0)], dim=-1)
-    return pair.permute(0, 2, 1, 3).reshape(-1, rows.shape[1], 2)
-
-
-def _outputs(
-    weights: list[torch.Tensor],
-    inputs: torch.Tensor,
-    steep: torch.Tensor | None,
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """(networks, rows) outputs; weights alternate with biases, the last layer has none.
-
-    ``steep`` tells which inputs ExU units of the first layer have, (terms, 2, 1); None for ReLU.
-    """
-    found = inputs
-    for layer in range(0, len(weights) - 1, 2):
-        if layer == 0 and steep is not None:
-            rise = torch.exp(weights[0]) * steep.repeat(len(inputs) // len(steep), 1, 1)
-            found = torch.bmm(found - weights[1].transpose(1, 2), rise).clamp(0.0, 1.0)
-        else:
-            found = torch.relu(torch.baddbmm(weights[layer + 1], found, weights[layer]))
-        if dropout:
-            found = found * _kept(found.shape, dropout, generator)
-    return torch.bmm(found, weights[-1]).squeeze(-1)
-
-
-def _kept(shape: torch.Size, share: float, generator: torch.Generator | None) -> torch.Tensor:
-    """What to multiply with: 0 for a random ``share`` (to 1/256), else the factor that keeps the mean.
-
-    Random bits cost more than the products here, so each drawn word decides on eight units.
-    """
-    cut = max(1, round(256 * share))
-    words = torch.empty((shape.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None, generator=generator)
-    stays = words.view(torch.uint8)[: shape.numel()].view(shape) >= cut
-    return stays.to(torch.float32).mul_(256 / (256 - cut))
-
-
-def _first_weights(
-    widths: tuple[int, ...], n_learners: int, terms: Sequence[Term], activation: Activation, generator: torch.Generator
-) -> list[torch.Tensor]:
-    weights: list[torch.Tensor] = []
-    n_nets = n_learners * len(terms)
-    for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):
-        drawn = torch.randn(n_nets, fan_in, fan_out, generator=generator)
-        if layer == 0 and activation == "exu":
-            # As Agarwal et al. begin: slopes about exp(4) and bends about 0, each cut off at two deviations.
-            bends = torch.randn(n_nets, fan_in, 1, generator=generator)
-            weights += [4.0 + 0.5 * drawn.clamp(-2.0, 2.0), 0.5 * bends.clamp(-2.0, 2.0)]
-            continue
-        drawn *= (2 / fan_in) ** 0.5
-        if layer == 0:
-            drawn[torch.tensor([len(term) == 1 for term in terms]).repeat(n_learners), 1] = 0.0
-        weights.append(drawn)
-        if layer < len(widths) - 2:
-            shift = torch.rand(n_nets, 1, fan_out, generator=generator) * 2 - 1 if layer == 0 else None
-            weights.append(torch.zeros(n_nets, 1, fan_out) if shift is None else shift)
-    return weights
+def _of_256(share: float) -> int:
+    """How many of 256 a share is: one random byte decides on a unit."""
+    return max(1, round(256 * share)) if share > 0 else 0
