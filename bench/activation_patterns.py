@@ -42,7 +42,8 @@ def races(*, quick: bool) -> list[Race]:
     rows += [_slopes_and_areas(z, y, sample, threads, floor) for threads in dict.fromkeys((1, usable_cores()))]
     rows.append(_pattern(z, y, floor))
     rows += [_tenfold(n) for n in ((10**4, 10**5) if quick else (10**5, 10**6, 10**7))]
-    rows += [_networks(quick), _transport(quick), _bootstrap(quick)]
+    rows += [_networks(quick, threads) for threads in dict.fromkeys((1, usable_cores()))]
+    rows += [_transport(quick), _bootstrap(quick)]
     return rows
 
 
@@ -109,28 +110,31 @@ def _pattern(z: np.ndarray, y: np.ndarray, floor: float) -> Race:
     )
 
 
-def _networks(quick: bool) -> Race:
+def _networks(quick: bool, threads: int) -> Race:
     rng = np.random.default_rng(0)
     n_learners, epochs, n = (20, 8, 2000) if quick else (100, 8, 6172)
     X = rng.normal(size=(n, 6))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     sample = 2
+    ensemble = NAMEnsemble(n_learners, epochs=epochs, threads=threads)
     return Race(
         work=f"{n_learners} neural additive models, {n} rows of 6 features, {epochs} epochs",
         peer="torch modules one by one",
         package="torch",
-        ours=lambda: [roc_auc_score(y, NAMEnsemble(n_learners, epochs=epochs).fit(X, y).decision_function(X))],
-        theirs=lambda: [roc_auc_score(y, _one_by_one(X, y, sample, epochs))],
+        ours=lambda: [roc_auc_score(y, ensemble.fit(X, y).decision_function(X))],
+        theirs=lambda: [roc_auc_score(y, _one_by_one(X, y, sample, epochs, threads))],
         tolerance=0.005,
         why="compared are AUROCs: weights begin at random",
         sample=f"{sample} of {n_learners} models",
         their_share=sample / n_learners,
+        threads=threads,
         target_ratio=30,
     )
 
 
-def _one_by_one(X: np.ndarray, y: np.ndarray, n_learners: int, epochs: int) -> np.ndarray:
+def _one_by_one(X: np.ndarray, y: np.ndarray, n_learners: int, epochs: int, threads: int) -> np.ndarray:
     """Log-odds by a module for each network, as the authors' code has it, same widths, batches and optimiser."""
+    torch.set_num_threads(threads)
     rows, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
     found = []
     for _ in range(n_learners):

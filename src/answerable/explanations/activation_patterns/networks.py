@@ -198,7 +198,22 @@ def _adam(values, gradient, mean, square, step, rate):  # type: ignore[no-untype
 
 @kernel
 def _one_batch(  # type: ignore[no-untyped-def]
-    rows, target, batch, firsts, seconds, widths, steep, weights, bias, gradient, cuts, penalty, lanes, held, outputs, room
+    rows,
+    target,
+    batch,
+    firsts,
+    seconds,
+    widths,
+    steep,
+    weights,
+    bias,
+    gradient,
+    cuts,
+    penalty,
+    lanes,
+    held,
+    outputs,
+    room,
 ):
     """Gradients of the loss of some rows, in blocks; the bias's own is returned."""
     n_nets, size = len(firsts), len(batch)
@@ -274,28 +289,30 @@ def train(  # type: ignore[no-untyped-def]
     seed : of the order of rows and of what is dropped
     width : rows of a block, :func:`rows_at_once`
     """
-    np.random.seed(seed)  # of this thread's own generator
+    np.random.seed(seed)  # noqa: NPY002 - compiled, it is this thread's own
     lanes = np.empty(width, np.uint32)
     for i in range(width):
-        lanes[i] = np.uint32(1 + np.random.randint(0, 2**31 - 1))
+        lanes[i] = np.uint32(1 + np.random.randint(0, 2**31 - 1))  # noqa: NPY002
     n_nets, size = weights.shape
     units = widths.sum() + len(widths)
     held = np.empty((n_nets, units * width), np.float32)
     outputs = np.empty((2, n_nets, width), np.float32)
     room = np.empty((3, (max(widths.max(), 2) + 1) * width), np.float32)
-    gradient, mean, square = np.zeros((n_nets, size), np.float32), np.zeros(n_nets * size, np.float32), np.zeros(
-        n_nets * size, np.float32
+    gradient, mean, square = (
+        np.zeros((n_nets, size), np.float32),
+        np.zeros(n_nets * size, np.float32),
+        np.zeros(n_nets * size, np.float32),
     )
     bias_gradient, bias_mean, bias_square = np.zeros(1, np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32)
     best, best_bias, least, since, step = weights.copy(), bias.copy(), np.inf, 0, 0
     order = kept.copy()
     for _epoch in range(epochs):
-        np.random.shuffle(order)
+        np.random.shuffle(order)  # noqa: NPY002
         for start in range(0, len(order), batch):
             step += 1
             bias_gradient[0] = _one_batch(
-                rows, target, order[start : start + batch], firsts, seconds, widths, steep, weights, bias, gradient, cuts,
-                penalty, lanes, held, outputs, room,
+                rows, target, order[start : start + batch], firsts, seconds, widths, steep, weights, bias, gradient,
+                cuts, penalty, lanes, held, outputs, room,
             )  # fmt: skip
             _adam(weights.ravel(), gradient.ravel(), mean, square, step, rate)
             _adam(bias, bias_gradient, bias_mean, bias_square, step, rate)
@@ -313,7 +330,7 @@ def train(  # type: ignore[no-untyped-def]
 
 @kernel
 def components_of_learners(rows, firsts, seconds, widths, steep, weights, width, out):  # type: ignore[no-untyped-def]
-    """Add to ``out``, (networks, N) float64, the outputs of every learner; ``weights`` are (learners, networks, numbers)."""
+    """Add every learner's outputs to ``out``, (networks, N) float64; ``weights`` is (learners, networks, numbers)."""
     lanes, everyone = np.zeros(width, np.uint32), np.arange(rows.shape[1])
     held = np.empty((widths.sum() + len(widths)) * width, np.float32)
     for start in range(0, len(everyone), width):
