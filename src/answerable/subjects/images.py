@@ -61,7 +61,7 @@ class Picture(NamedTuple):
     name, label : as in `ImageSource`
     pixels : (H, W, 3) uint8 RGB; None where it could not be decoded
     failure : why it could not be; empty otherwise
-    encoding : "jpeg", "png", "webp", ... in lower case; "array" for pixels from memory
+    encoding : "jpeg", "png", "webp", ... in lower case; "array" for pixels from memory; "unreadable"
     width, height : px, after the orientation was applied
     file_bytes : of the file, 0 for pixels from memory
     quality : of a JPEG, 1 to 100, estimated from its tables; None otherwise
@@ -139,9 +139,9 @@ def decode(source: ImageSource) -> Picture:
         except AnswerableError:
             raise
         except Exception as failure:  # as below: an image of Pillow's may not have been decoded yet
-            return Picture(source.name, source.label, None, _why(failure))
+            return _unread(source, _why(failure))
     if not source.held.is_file():
-        return Picture(source.name, source.label, None, "there is no such file")
+        return _unread(source, "there is no such file")
     # Pillow warns of what is odd in a file; what matters of it stands in the notes. The lock: filters are global.
     with _decoding, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -179,12 +179,16 @@ def _decoded_file(source: ImageSource, path: Path) -> Picture:
         with pillow.open(path, formats=list(FORMATS)) as image:
             if image.width * image.height > MOST_PIXELS:
                 problem = f"{image.width} x {image.height} px, more than {MOST_PIXELS // 1_000_000} million"
-                return Picture(source.name, source.label, None, problem, file_bytes=size)
+                return _unread(source, problem, size)
             return _picture(source, image, str(image.format).lower(), size, _quality(image))
     except pillow.UnidentifiedImageError:
-        return Picture(source.name, source.label, None, "this is no image of a kind that is read", file_bytes=size)
+        return _unread(source, "this is no image of a kind that is read", size)
     except Exception as failure:  # decoders raise whatever a damaged or hostile file makes them raise
-        return Picture(source.name, source.label, None, _why(failure), file_bytes=size)
+        return _unread(source, _why(failure), size)
+
+
+def _unread(source: ImageSource, why: str, size: int = 0) -> Picture:
+    return Picture(source.name, source.label, None, why, encoding="unreadable", file_bytes=size)
 
 
 def _why(failure: Exception) -> str:
@@ -241,12 +245,14 @@ def _at_address(subject: str | Path, column: str, label: str) -> list[ImageSourc
     path = locate(subject, what=WHAT)
     if path.is_dir():
         return list(_below(path))
+    if not path.is_file():  # a pipe would never end
+        raise BadInput("neither a file nor a folder", where=str(subject), mend=f"give {WHAT}")
     kind = kind_of(path)
     if kind in ("npz", "npy"):
         return [s for name, array in sorted(read_arrays(path).items()) for s in _arrays(array, f"{name} ")]
     if kind in ("text", "parquet") and path.suffix.lower() not in SUFFIXES:
         return _of_table(path, path.parent, str(path), column, label)
-    return [ImageSource(path.name, None, path)]
+    return [ImageSource(_written(path.name), None, path)]
 
 
 def _below(folder: Path) -> Iterator[ImageSource]:
@@ -256,7 +262,12 @@ def _below(folder: Path) -> Iterator[ImageSource]:
             path = Path(place) / name
             if path.suffix.lower() in SUFFIXES and not name.startswith("."):
                 below = path.relative_to(folder)
-                yield ImageSource(below.as_posix(), _label_of_folders(below.parts[:-1]), path)
+                yield ImageSource(_written(below.as_posix()), _label_of_folders(below.parts[:-1]), path)
+
+
+def _written(name: str) -> str:
+    """A file's name that can be written down: bytes that are no UTF-8 as escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _label_of_folders(parts: Sequence[str]) -> int | None:
@@ -309,7 +320,7 @@ def _one_of_list(part: Any, number: int) -> list[ImageSource]:
         if path.is_dir():
             mend = "give the folder by itself, or its files"
             raise BadInput("a folder in a list", where=f"images, number {number}", mend=mend)
-        return [ImageSource(path.name, None, path)]
+        return [ImageSource(_written(path.name), None, path)]
     return _in_memory(part, number)
 
 

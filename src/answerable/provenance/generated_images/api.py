@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from answerable.errors import BadInput
 from answerable.statistics import Calibration, Decisions, Floats, Interval, auroc_interval
 from answerable.statistics.decisions import Control
-from answerable.subjects.images import Picture, list_images, reencoded, resized
+from answerable.subjects.images import ImageSource, Picture, content_digest, list_images, reencoded, resized
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
@@ -137,7 +137,8 @@ class ConsistencyDetector:
         ------
         BadInput : too few images for alpha
         """
-        seen = self.scan(real_images)
+        sources = list_images(real_images)
+        seen = without_copies(scan(sources, self.backbone, self.looking, batch=self.batch), sources)
         values = scores(seen.differences[self.score], self.aggregate)
         self._calibration = Conformal(seen, values, alpha, self.two_sided, self.looking.harmonize)
         return self
@@ -285,6 +286,16 @@ class Conformal:
         sides = [min(one.width, one.height) for one in self.pictures]
         side = min(picture.width, picture.height)
         return f"a shorter side of {side} px is unlike the calibration's, {min(sides)} to {max(sides)} px"
+
+
+def without_copies(seen: Scan, sources: Sequence[ImageSource]) -> Scan:
+    """The same, with every further copy of a file marked: a photograph saved twice is one image, not two."""
+    first: dict[str, str] = {}
+    reasons = []
+    for reason, source in zip(seen.reasons, sources, strict=True):
+        original = first.setdefault(content_digest(source), source.name)
+        reasons.append(reason or (f"a copy of {original}" if original != source.name else ""))
+    return seen._replace(reasons=reasons)
 
 
 def family_of(encoding: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 IMAGES = {
     "image": "its name below the folder, or its number",
     "label": "what it is, where that is known: generated or real",
-    "encoding": "type of its file; array for pixels from memory, features where only features were given",
+    "encoding": "type of its file; array for pixels from memory, features where only those were given, unreadable",
     "width": "width [px]",
     "height": "height [px]",
     "quality": "quality of a JPEG, estimated from its tables [1 to 100]",

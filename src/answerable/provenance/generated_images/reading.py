@@ -12,6 +12,7 @@ from answerable.subjects.images import ImageSource, Picture, content_digest, lis
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
+from .api import without_copies
 from .features import Features, extract_features, joined, read_features
 from .scanning import Looking, Scan, scan
 from .solver import dissimilarities, scores
@@ -90,6 +91,7 @@ def read_images(question: GeneratedImages, run: Run) -> Read:
             found["flow"] = flow_parts.pop("flow")
         if field == "real":
             known = {content_digest(source) for source in sources}
+            seen = without_copies(seen, sources)
         else:
             seen = seen._replace(reasons=_without_the_known(seen.reasons, sources, known))
         parts.append(Scored(seen, found, sources, flow_parts))

@@ -318,7 +318,9 @@ def _notes(
     if failed:
         notes.append(f"{len(failed)} of {len(asked.scores[question.score])} files could not be read; none is replaced.")
     if calibration is not None and calibration.left_out:
-        notes.append(f"{calibration.left_out} real images could not be calibrated on: unreadable, small or empty.")
+        notes.append(
+            f"{calibration.left_out} real images could not be calibrated on: unreadable, small, empty or copies."
+        )
     ours = next((row for row in rows if row.name == question.score), None)
     for row in rows:
         if row.is_control and ours is not None and row.auroc.value >= max(ours.auroc.value, 0.6):
