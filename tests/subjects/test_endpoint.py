@@ -20,9 +20,9 @@ def messages(n):
 
 
 def test_a_faulty_server_loses_nothing_and_is_asked_no_answered_question_again(seed):
-    faults, found = Faults(refused=0.05, silent=0.02, malformed=0.10, seed=seed, silence=0.6), {}
+    faults, found = Faults(refused=0.05, silent=0.02, malformed=0.10, seed=seed, silence=2.5), {}
     with serving(faults) as url:
-        asked = Endpoint(url, "m", at_once=6, timeout=0.4, tries=12)
+        asked = Endpoint(url, "m", at_once=6, timeout=2.0, tries=12)
         assert asked.replies(messages(150), found.__setitem__) == {}
     assert found == {f"q{i}": f"TEXT {i}" for i in range(150)}
     assert set(faults.answered.values()) == {1}

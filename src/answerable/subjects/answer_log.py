@@ -36,6 +36,7 @@ Floats = npt.NDArray[np.float64]
 MOST_OPTIONS = 20  # right answers of a data set, beyond which it is taken to be open-ended
 MOST_BYTES = 2_000_000_000  # of one file inside an archive
 MARKS = ("correct", "score", "acc", "acc_norm", "exact_match")
+NO_MARKS = ("none", "null", "nan", "na", "n/a", "n")  # of an answer that was not marked; n is Inspect's
 GRADES: dict[str, float] = {"C": 1.0, "I": 0.0, "P": 0.5}  # Inspect's letters
 NAMES = ("model", "dataset", "item_id", "answer", "gold", "text", "family", *MARKS)
 
@@ -176,6 +177,10 @@ def _from_table(frame: pl.DataFrame, where: str, gold: Any = None) -> AnswerLog:
         mend = "add columns answer and gold, or correct; or name a table of right answers"
         raise BadInput("nothing says which answers are right", where=where, mend=mend)
     _refuse_repeated(frame, where)
+    _refuse_contradicted(frame, "model", "family", "families", where)
+    if mark is None:
+        _refuse_contradicted(frame.with_columns(item=pl.concat_str("dataset", "item_id", separator=" / ")), "item",
+                             "gold", "right answers", where)  # fmt: skip
     return _assembled(frame, mark, where)
 
 
@@ -201,6 +206,19 @@ def _refuse_repeated(frame: pl.DataFrame, where: str) -> None:
     twice = [" / ".join(key) for key, count in counts.items() if count > 1][:5]
     if twice:
         raise BadInput(f"answered twice by one model: {'; '.join(twice)}", where=where, mend="keep one row for each")
+
+
+def _refuse_contradicted(frame: pl.DataFrame, key: str, column: str, what: str, where: str) -> None:
+    """One value of a column for each key; where a row has none, the others' counts."""
+    if column not in frame.columns:
+        return
+    pairs = frame.select(key, pl.col(column).cast(pl.String, strict=False)).drop_nulls().filter(pl.col(column) != "")
+    told = pairs.unique(maintain_order=True)
+    twice = told.filter(pl.col(key).is_duplicated())
+    if twice.height:
+        first = twice[key][0]
+        values = ", ".join(repr(one[:60]) for one in twice.filter(pl.col(key) == first)[column][:3])
+        raise BadInput(f"{first[:80]} has several {what}: {values}", where=where, mend="keep one of them")
 
 
 def _assembled(frame: pl.DataFrame, mark: str | None, where: str) -> AnswerLog:
@@ -236,7 +254,16 @@ def _marks(column: pl.Series, where: str) -> Floats:
     words = {"true": "1", "false": "0", "c": "1", "i": "0"}
     if column.dtype == pl.String:
         column = column.str.to_lowercase().replace(words)
-    found = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    if not (column.dtype in (pl.String, pl.Boolean, pl.Null) or column.dtype.is_numeric()):
+        raise BadInput(f"a column of {column.dtype} holds no scores", where=where, mend="give numbers from 0 to 1")
+    read = column.cast(pl.Float64, strict=False)
+    if column.dtype == pl.String:
+        unread = (read.is_null() & ~column.str.strip_chars().is_in(["", *NO_MARKS]).fill_null(True)).arg_true()
+        if len(unread):
+            at = int(unread[0])
+            mend = "give a number from 0 to 1, true or false, or nothing"
+            raise BadInput(f"{column[at][:60]!r} is no score", where=f"{where}, row {at + 1}", mend=mend)
+    found = read.fill_null(np.nan).to_numpy()
     wrong = np.flatnonzero((found < 0) | (found > 1) | np.isinf(found))
     if len(wrong):
         at = int(wrong[0])
@@ -281,7 +308,9 @@ def _plain(text: str) -> str:
 
 
 def _text(entry: Any) -> str:
-    return "" if entry is None or entry != entry else str(entry)
+    """The entry as text; half of a surrogate pair, as a reply that was cut short may end with, as a question mark."""
+    text = "" if entry is None or entry != entry else str(entry)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 # Files of other programs
@@ -352,13 +381,15 @@ def _inspect_rows(file: Path) -> Iterator[dict[str, Any]]:
     else:
         header = _json_document(file.read_bytes(), str(file))
         samples = header.get("samples") or []
+    if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
+        raise CannotRead("its samples are no list of objects", where=str(file), mend="write the log again")
     told = header.get("eval")
     if not isinstance(told, dict) or "model" not in told:
         return
     for sample in samples:
-        scores = sample.get("scores") or {}
+        scores = _object(sample.get("scores"))
         value = next((one.get("value") for one in scores.values() if isinstance(one, dict)), None)
-        output = sample.get("output") or {}
+        output = _object(sample.get("output"))
         yield {
             "model": _text(told["model"]), "dataset": _text(told.get("task")) or "task",
             "item_id": _text(sample.get("id")),
@@ -369,8 +400,13 @@ def _inspect_rows(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _first_message(output: Mapping[str, Any]) -> Any:
-    choices = output.get("choices") or [{}]
-    return (choices[0].get("message") or {}).get("content")
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return _object(_object(first).get("message")).get("content")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _inspect_archive(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -95,8 +95,8 @@ class Endpoint:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.at_once, max(len(asked), 1))):
                     group.create_task(work())
-        except* CannotRead as failures:
-            raise failures.exceptions[0] from None
+        except BaseExceptionGroup as failures:  # several tasks may fail at once; one is enough to say
+            raise _first_of(failures) from None
         finally:
             await client.close()
         return given_up
@@ -138,6 +138,11 @@ class Endpoint:
 
 class _GivenUp(Exception):
     """A request that is not tried again."""
+
+
+def _first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = failures.exceptions[0]
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _text_of(given: Any) -> str:

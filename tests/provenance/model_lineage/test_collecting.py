@@ -1,5 +1,8 @@
 """Answers collected from a server: kept as they come, gone on with after a kill, asked once."""
 
+import contextlib
+import io
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +12,13 @@ import time
 import polars as pl
 import pytest
 
+from answerable.cli import run
 from answerable.errors import AnswerableError
-from answerable.provenance.model_lineage import collect_answers
+from answerable.provenance.model_lineage import collect_answers, collecting
 from answerable.subjects import endpoint as module
 from answerable.subjects.answer_log import read_answer_log
 from answerable.subjects.endpoint import Endpoint
+from tests.provenance.model_lineage.conftest import options
 from tests.subjects.faulty_server import Faults, serving
 
 N = 60
@@ -28,7 +33,7 @@ def short_waits(monkeypatch):
 @pytest.fixture
 def references():
     rows = [
-        (m, f"i{i}", "yes" if (i + m) % 3 else "no", "yes", f"Is {i} so?", "ab"[m % 2])
+        (str(m), f"i{i}", "yes" if (i + m) % 3 else "no", "yes", f"Is {i} so?", "ab"[m % 2])
         for m in range(4)
         for i in range(N)
     ]
@@ -54,37 +59,80 @@ def test_every_item_is_asked_once_and_marked(tmp_path, references):
     assert asked.log.errors[0].tolist() == again.log.errors[0].tolist() == expected
 
 
-def test_a_killed_collection_goes_on_and_asks_no_kept_answer_again(tmp_path, references):
-    references.write_parquet(tmp_path / "log.parquet")
-    program = """
-import sys
-from answerable.provenance.model_lineage import collect_answers
-from answerable.subjects.answer_log import read_answer_log
-from answerable.subjects.endpoint import Endpoint
-collect_answers(Endpoint(sys.argv[1], "m", at_once=2), read_answer_log(sys.argv[2]), sys.argv[3])
-"""
-    faults = Faults()
+def test_a_killed_ask_loses_nothing_and_asks_nothing_that_it_kept_again(tmp_path, table, made):
+    first = table.head(150)  # items of the first model; every model has the same in the same order
+    asked = table.filter(pl.col("text").is_in(first["text"].to_list()))
+    text_of = dict(zip(first.select("dataset", "item_id").rows(), first["text"]))
+    replies = {text: str(reply) for text, reply in zip(first["text"], made.answers[made.models.index("c-2")])}
+    asked.filter(pl.col("model") != "c-2").write_parquet(tmp_path / "log.parquet")
+    faults = Faults(refused=0.05, silent=0.02, malformed=0.10, seed=1, silence=4.0)
+    out, at_once = tmp_path / "a.jsonl", 12
+    sizes = {"n_points": 60, "start": 40, "end": 20, "least_evidence": 10}
 
     def slowly(text):
-        time.sleep(0.02)
-        return answer(text)
+        time.sleep(0.05)
+        return replies[text]
 
-    out = tmp_path / "a.jsonl"
     with serving(faults, slowly) as url:
-        process = subprocess.Popen([sys.executable, "-c", program, url, str(tmp_path / "log.parquet"), str(out)])
-        while not out.exists() or out.read_bytes().count(b"\n") < 10:
+        command = [
+            "ask", "model-lineage", "--log", str(tmp_path / "log.parquet"), "--endpoint", url, "--endpoint-model", "c-2",
+            "--collected", str(out), "--at-once", str(at_once), "--timeout", "3", "--store", str(tmp_path / "store"),
+            *options(sizes),
+        ]  # fmt: skip
+        process = subprocess.Popen([sys.executable, "-m", "answerable", *command])
+        while not out.exists() or out.read_bytes().count(b"\n") < 30:
             assert process.poll() is None
             time.sleep(0.005)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        kept = out.read_bytes().count(b"\n")
+        kept = [_item(line) for line in out.read_bytes().split(b"\n")[:-1]]
         with out.open("ab") as file:
-            file.write(b'{"model": "m", "dataset"')  # a line that the kill cut short
-        asked = collect_answers(Endpoint(url, "m"), read_answer_log(references), out)
-    assert 10 <= asked.kept == kept < N
-    assert faults.answered.total() <= N + 2  # what was under way when it was killed
-    assert out.read_bytes().count(b"\n") == N
-    assert not any(error != error for error in asked.log.errors[0])
+            file.write(b'{"model": "c-2", "dataset"')  # a line that the kill cut short
+        assert run(command) == 0
+    lines = out.read_text().splitlines()
+    items = [_item(line) for line in lines]
+    assert 30 <= len(kept) < 150
+    assert sorted(items) == sorted(text_of)
+    assert items[: len(kept)] == kept
+    assert [json.loads(line)["answer"] for line in lines] == [replies[text_of[item]] for item in items]
+    assert {faults.answered[text_of[item]] for item in kept} == {1}
+    assert faults.answered.total() <= 150 + at_once  # what was under way when it was killed
+    assert faults.asked.total() > faults.answered.total()
+
+
+def _item(line):
+    entry = json.loads(line)
+    return entry["dataset"], entry["item_id"]
+
+
+def test_two_runs_do_not_write_one_file(tmp_path, references):
+    log = read_answer_log(references)
+
+    def meanwhile(done, total):
+        with pytest.raises(AnswerableError, match="another run is writing it; wait for it, or name another file"):
+            collect_answers(Endpoint(url, "m"), log, tmp_path / "a.jsonl")
+
+    with serving(Faults(), answer) as url:
+        asked = collect_answers(Endpoint(url, "m"), log, tmp_path / "a.jsonl", told=meanwhile)
+    assert len(asked.log.items) == N
+
+
+def test_a_disk_that_is_full_or_a_file_that_is_none_is_one_line(tmp_path, references, monkeypatch):
+    log = read_answer_log(references)
+    for path in (tmp_path, "/dev/full"):
+        with pytest.raises(AnswerableError, match="it is no plain file; name another file"):
+            collect_answers(Endpoint("http://127.0.0.1:9/v1", "m"), log, path)
+
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(collecting, "_kept_for_us", lambda path: (path.touch(), contextlib.nullcontext(Full()))[1])
+    with (
+        serving(Faults(), answer) as url,
+        pytest.raises(AnswerableError, match=r"a.jsonl: no space left on device; name another file"),
+    ):
+        collect_answers(Endpoint(url, "m"), log, tmp_path / "a.jsonl")
 
 
 def test_what_cannot_be_asked_or_kept_is_one_line(tmp_path, references):

@@ -1,35 +1,12 @@
 """model-lineage asked as a user asks it: from files, from a server, and with whatever can be wrong."""
 
-import numpy as np
 import polars as pl
 import pytest
 
 import answerable as aw
 from answerable.cli import run
 from answerable.errors import AnswerableError
-from answerable.provenance.model_lineage.replicas import log_of, simulated
-from tests.subjects.faulty_server import Faults, serving
-
-SIZES = {"n_points": 300, "start": 200, "end": 100, "least_evidence": 50}
-
-
-@pytest.fixture(scope="module")
-def made():
-    return simulated(900, 3)
-
-
-@pytest.fixture(scope="module")
-def table(made):
-    """The replica as a user's log: one row an answer, questions of a few words."""
-    log = log_of(made)
-    words = np.random.default_rng(0).choice(["river", "stone", "cloud", "lamp", "field"], (900, 5))
-    rows = [
-        (model, dataset, item, log.answers[m, n], log.gold[n], f"Item {n}: {' '.join(words[n])}?", made.families[m])
-        for m, model in enumerate(log.models)
-        for n, (dataset, item) in enumerate(log.items)
-    ]
-    names = ("model", "dataset", "item_id", "answer", "gold", "text", "family")
-    return pl.DataFrame(rows, schema=names, orient="row")
+from tests.provenance.model_lineage.conftest import SIZES, options
 
 
 def test_a_member_is_traced_from_a_file(tmp_path, table):
@@ -56,32 +33,9 @@ def test_a_suspect_may_have_a_log_and_the_families_a_table_of_their_own(tmp_path
     assert whole.tables["families"].frame.equals(answer.tables["families"].frame)
 
 
-def test_a_suspect_behind_a_server_is_asked_the_items(tmp_path, table, made):
-    replies = {text: str(reply) for text, reply in zip(table["text"][:900], made.answers[made.models.index("c-2")])}
-    others = table.filter(pl.col("model") != "c-2")
-    with serving(Faults(malformed=0.05), replies.__getitem__) as url:
-        answer = aw.ask(
-            "model-lineage", log=others, endpoint=url, endpoint_model="c-2", collected=str(tmp_path / "c.jsonl"),
-            at_once=16, store=False, **SIZES,
-        )  # fmt: skip
-    whole = aw.ask("model-lineage", log=table, suspect="c-2", store=False, **SIZES)
-    assert answer.tables["families"].frame.equals(whole.tables["families"].frame)
-
-
 def test_the_command_answers_and_says_what_is_wrong(tmp_path, capsys, table):
     table.write_csv(tmp_path / "log.csv")
-    sizes = [
-        "--n-points",
-        "300",
-        "--start",
-        "200",
-        "--end",
-        "100",
-        "--least-evidence",
-        "50",
-        "--store",
-        str(tmp_path / "s"),
-    ]
+    sizes = [*options(SIZES), "--store", str(tmp_path / "s")]
     assert run(["ask", "model-lineage", "--log", str(tmp_path / "log.csv"), "--suspect", "a-1", *sizes]) == 0
     assert "a-1" in capsys.readouterr().out
     assert run(["ask", "model-lineage", "--log", str(tmp_path / "log.csv"), "--suspect", "a-9", *sizes]) == 2
@@ -120,7 +74,7 @@ def test_logs_that_do_not_fit_are_one_line(table):
     called = pl.DataFrame({"model": ["a-1", "b-1"], "family": ["none", "b"]})
     assert "a family is called 'none'" in said(log=table, suspect="a-2", families=called)
     short = table.filter((pl.col("model") != "a-1") | (pl.col("item_id").cast(pl.Int64) < 9))
-    assert "items of evidence; put at least 50 of them to it" in said(log=short, suspect="a-1")
+    assert "items of evidence; put at least 30 of them to it" in said(log=short, suspect="a-1")
     twice = pl.concat([table, table.head(7)])
     assert said(log=twice, suspect="a-1").count(" / ") == 10  # five rows are named
     both = table.filter(pl.col("model").is_in(["a-1", "a-2"]))

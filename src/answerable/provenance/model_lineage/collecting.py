@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from answerable.errors import BadInput, CannotRead, CannotWrite
 from answerable.subjects.answer_log import MOST_OPTIONS, AnswerLog, read_answer_log
@@ -53,35 +54,71 @@ def collect_answers(
     """
     prompts = _prompts(references)
     path = Path(out)
+    with _kept_for_us(path) as file:
+        return _collected(endpoint, references, prompts, path, file, told)
+
+
+def _collected(
+    endpoint: Endpoint,
+    references: AnswerLog,
+    prompts: Mapping[tuple[str, str], list[Message]],
+    path: Path,
+    file: IO[str],
+    told: Callable[[int, int], None],
+) -> Asked:
     done = _begun(path, endpoint.model)
     todo = {item: prompt for item, prompt in prompts.items() if item not in done}
     names = {json.dumps(item): item for item in todo}
     gold, count = dict(zip(references.items, references.gold)), len(done)
-    try:
-        with path.open("a", encoding="utf-8") as file:
 
-            def keep(name: str, reply: str) -> None:
-                nonlocal count
-                dataset, item = names[name]
-                line = {
-                    "model": endpoint.model, "dataset": dataset, "item_id": item, "answer": reply,
-                    "gold": gold[dataset, item],
-                }  # fmt: skip
-                file.write(json.dumps(line) + "\n")
-                file.flush()
-                count += 1
-                told(count, len(prompts))
+    def keep(name: str, reply: str) -> None:
+        nonlocal count
+        dataset, item = names[name]
+        line = {
+            "model": endpoint.model, "dataset": dataset, "item_id": item, "answer": reply,
+            "gold": gold[dataset, item],
+        }  # fmt: skip
+        try:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+        except OSError as failure:
+            raise _unwritable(path, failure) from None
+        count += 1
+        told(count, len(prompts))
 
-            given_up = endpoint.replies({json.dumps(item): prompt for item, prompt in todo.items()}, keep)
-    except OSError as failure:
-        raise CannotWrite(
-            (failure.strerror or str(failure)).lower(), where=str(path), mend="name another file"
-        ) from None
+    given_up = endpoint.replies({json.dumps(item): prompt for item, prompt in todo.items()}, keep)
     if not count:
         reason = next(iter(given_up.values()), "")
         raise CannotRead(f"no reply came ({reason})", where=endpoint.url, mend="look at the server's own log")
     log = read_answer_log(path).at(references.items)
     return Asked(log, len(done), {names[name]: reason for name, reason in given_up.items()})
+
+
+@contextlib.contextmanager
+def _kept_for_us(path: Path) -> Iterator[IO[str]]:
+    """The file, open at its end; refused while another run writes it. The lock ends with the process."""
+    if path.exists() and not path.is_file():
+        raise CannotWrite("it is no plain file", where=str(path), mend="name another file")
+    try:
+        file = path.open("a", encoding="utf-8")
+    except OSError as failure:
+        raise _unwritable(path, failure) from None
+    with file:
+        try:
+            import fcntl
+        except ImportError:  # not a POSIX system
+            yield file
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            mend = "wait for it, or name another file"
+            raise CannotWrite("another run is writing it", where=str(path), mend=mend) from None
+        yield file
+
+
+def _unwritable(path: Path, failure: OSError) -> CannotWrite:
+    return CannotWrite((failure.strerror or str(failure)).lower(), where=str(path), mend="name another file")
 
 
 def _prompts(references: AnswerLog) -> dict[tuple[str, str], list[Message]]:
@@ -107,8 +144,6 @@ def _prompts(references: AnswerLog) -> dict[tuple[str, str], list[Message]]:
 
 def _begun(path: Path, model: str) -> set[tuple[str, str]]:
     """The items that ``path`` holds already; a last line that was cut short is taken out."""
-    if not path.exists():
-        return set()
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) < len(content):

@@ -139,6 +139,8 @@ def _decided(finding: Finding, level: Level) -> tuple[str, str]:
     if strange > alpha:
         if member <= alpha:
             return NONE, f"models of these families hardly get so small a margin, p = {member:.3f}"
+        if np.isnan(member):
+            return UNDECIDED, f"strangers get such a lead, p = {strange:.3f}, and no known member can be left out"
         return UNDECIDED, f"strangers (p = {strange:.3f}) get such a lead, and members (p = {member:.3f}) such a margin"
     if len(set(finding.named)) > 1:
         said = ", ".join(f"{score} names {one}" for score, one in zip(SCORES, finding.named))

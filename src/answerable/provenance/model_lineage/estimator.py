@@ -61,6 +61,7 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
     classes_ : (F,) names of the families, sorted
     reference_ : spaces and profiles of the families
     validation_ : what left-out models and families get; None before ``tau="calibrate"`` or ``cross_validate``
+    evidence_ : items that stand in any error space
     n_features_in_ : number of items
 
     Notes
@@ -147,6 +148,7 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
         self.accuracy_ = None if accuracy is None else np.asarray(accuracy, float)
         self.n_features_in_ = errors.shape[1]
         self.reference_: Reference = refer(errors, numbers, codes, self.points_, self._settings(), self.accuracy_)
+        self.evidence_ = np.unique(np.concatenate([space.items for space in self.reference_.spaces]))
         self._warn_of_what_was_found()
         self.validation_: Validation | None = None
         if self.tau == "calibrate":
@@ -183,7 +185,8 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
         ------
         BadInput : a suspect answered fewer than ``least_evidence`` items of the error spaces
         """
-        return [self._finding(scores) for scores in self._scores(X, rates)]
+        errors = _checked(X)
+        return [self._finding(suspect, scores) for suspect, scores in zip(errors, self._scores(errors, rates))]
 
     def cross_validate(self, *, each: Each | None = None) -> pl.DataFrame:
         """Leave each model out in turn: its family, what each score names, its lead and margin, and the word.
@@ -245,7 +248,13 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
         )
 
     def attack_curve(
-        self, x: npt.ArrayLike, how: Literal["repair", "forge"], K: Sequence[int], *, family: str | None = None
+        self,
+        x: npt.ArrayLike,
+        how: Literal["repair", "forge"],
+        K: Sequence[int],
+        *,
+        family: str | None = None,
+        rates: npt.ArrayLike | None = None,
     ) -> pl.DataFrame:
         """What is named after somebody who knows the families' errors has changed the suspect's answers.
 
@@ -256,13 +265,15 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
             another family wrongly
         K : how many answers are changed
         family : whose items; by default the one that the suspect is of, or for "forge" the next likely one
+        rates : (K,) error rates of the suspect from other items, which no attack changes; from ``x`` by default
 
         Returns
         -------
         changed, score, named, lead (of the family of "repair" or of "forge" over the best other)
         """
         errors = _one(x, self.n_features_in_)
-        order = np.argsort(-self._scores(errors[None], None)[0, SCORES.index(self.score)], kind="stable")
+        own = None if rates is None else self._rates(rates, 1)[0]
+        order = np.argsort(-self._scores(errors[None], own)[0, SCORES.index(self.score)], kind="stable")
         number = self._number(family) if family else int(order[0 if how == "repair" else 1])
         items = candidates(self.reference_.uniqueness, number, self.n_features_in_, 0.0)
         items = items[~np.isnan(errors[items])]
@@ -270,7 +281,7 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
         for count in K:
             changed = errors.copy()
             changed[items[:count]] = 0.0 if how == "repair" else 1.0
-            scores = scores_of(self.reference_, changed)
+            scores = scores_of(self.reference_, changed, own)
             for k, score in enumerate(SCORES):
                 others = np.delete(scores[k], number)
                 named = self._name(int(best_family(scores[k])))
@@ -280,7 +291,7 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
     def contraction(self, x: npt.ArrayLike, *, rates: npt.ArrayLike | None = None) -> pl.DataFrame:
         """Gain of one suspect as each family's space shrinks: family, size, gain."""
         errors = _one(x, self.n_features_in_)
-        own = rates_of(errors, self.codes_) if rates is None else np.asarray(rates, float)
+        own = rates_of(errors, self.codes_) if rates is None else self._rates(rates, 1)[0]
         frames = []
         for number, name in enumerate(self.classes_):
             sizes, gains = curve_of(self.reference_, number, errors, own)
@@ -336,8 +347,13 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
                 f"{errors.shape[1]} items, and the references have {self.n_features_in_}", where="suspects",
                 mend="align them by data set and item",
             )  # fmt: skip
-        evidence = np.unique(np.concatenate([space.items for space in self.reference_.spaces]))
-        own = [None] * len(errors) if rates is None else np.atleast_2d(np.asarray(rates, float))
+        evidence = self.evidence_
+        if len(evidence) < self.least_evidence:
+            raise BadInput(
+                f"only {len(evidence)} items tell the families apart", where="references",
+                mend=f"add items that models get wrong, or lower min_weight, or least_evidence ({self.least_evidence})",
+            )  # fmt: skip
+        own = [None] * len(errors) if rates is None else self._rates(rates, len(errors))
         found = []
         for row, (suspect, rate) in enumerate(zip(errors, own)):
             common = int((~np.isnan(suspect[evidence])).sum())
@@ -349,10 +365,32 @@ class ErrorTracer(ClassifierMixin, BaseEstimator):
             found.append(scores_of(self.reference_, suspect, rate))
         return np.array(found)
 
+    def _rates(self, rates: npt.ArrayLike, n: int) -> Floats:
+        """(n, K) error rates; refused where they are none."""
+        given = np.atleast_2d(np.asarray(rates, dtype=np.float64))
+        if given.shape != (n, len(self.datasets_)) or not ((given >= 0) & (given <= 1)).all():
+            shape = f"{n} by {len(self.datasets_)} numbers from 0 to 1"
+            raise BadInput(
+                f"rates of shape {given.shape}, from {np.min(given, initial=np.inf):g} to "
+                f"{np.max(given, initial=-np.inf):g}", where="rates", mend=f"give {shape}, suspects by data sets",
+            )  # fmt: skip
+        return given
+
     def _level(self) -> Level:
         return Level(SCORES.index(self.score), self.alpha, [str(name) for name in self.classes_])
 
-    def _finding(self, scores: Floats) -> Finding:
+    def _finding(self, errors: Floats, scores: Floats) -> Finding:
+        finding = self._compared(scores)
+        shared = errors[self.evidence_]
+        shared = shared[~np.isnan(shared)]
+        if self.tau == "calibrate" and len(shared) and np.ptp(shared) == 0:
+            alike = "right" if shared[0] == 0 else "wrong"
+            return finding._replace(
+                word=UNDECIDED, reason=f"its answers to the evidence are all equally {alike}, so that nothing tells"
+            )
+        return finding
+
+    def _compared(self, scores: Floats) -> Finding:
         if self.validation_ is None:
             return found_by_threshold(scores, self._level(), None if self.tau is None else float(self.tau))
         return found_by_calibration(scores, self._level(), self.validation_, self.families_)

@@ -17,6 +17,11 @@ NARROW = 500  # px of width, below which labels are fewer
 SUBTITLE_PX = 6.6  # of a letter of a subtitle
 MOST_MODELS = 40  # in the heat map
 SCORE_NAMES = {"error_trace": "ErrorTrace", "likelihood": "likelihood", "cosine": "centred cosine"}
+AXES = {
+    "error_trace": "ErrorTrace score [1]",
+    "likelihood": "Mean log-likelihood [nats an item]",
+    "cosine": "Centred cosine [1]",
+}
 
 
 def support_chart(
@@ -30,10 +35,8 @@ def support_chart(
     null : family, score; one row for each left-out model of another family
     """
     ordered = families.sort("score", descending=True, nulls_last=True, maintain_order=True)["family"].to_list()
-    y = alt.Y("family:N", sort=ordered, title="family", scale=alt.Scale(paddingInner=0.3))
-    x = alt.X(
-        "score:Q", title=f"{SCORE_NAMES[score]} score [1]" if score != "likelihood" else "mean log-likelihood [nats]"
-    )
+    y = alt.Y("family:N", sort=ordered, title="Family", scale=alt.Scale(paddingInner=0.3))
+    x = alt.X("score:Q", title=AXES[score])
     others = alt.Chart(null).mark_tick(style=style("baseline-bar"), thickness=2, size=12).encode(x=x, y=y)
     own = alt.Chart(families).mark_point(style=style("estimate"), size=90).encode(x=x, y=y)
     best = ordered[0]
@@ -60,9 +63,9 @@ def contraction_chart(curves: pl.DataFrame, width: int, *, suspect: str, named: 
         titleAnchor="end", tickCount=6 if width > NARROW else 3
     )  # the scale runs backwards: its end stands at the left
     x = alt.X(
-        "size:Q", title="items in the error space", scale=alt.Scale(reverse=True, nice=False, zero=False), axis=axis
+        "size:Q", title="Items in the error space", scale=alt.Scale(reverse=True, nice=False, zero=False), axis=axis
     )
-    y = alt.Y("gain:Q", title="gain [1]", scale=alt.Scale(zero=False))
+    y = alt.Y("gain:Q", title="Gain [1]", scale=alt.Scale(zero=False))
     layers: list[Any] = []
     for mine in (False, True):
         part = curves.filter(_family(curves, named) if mine else ~_family(curves, named))
@@ -86,9 +89,13 @@ def contraction_chart(curves: pl.DataFrame, width: int, *, suspect: str, named: 
     )
 
 
-def similarity_chart(pairs: pl.DataFrame, width: int, *, suspect: str) -> alt.LayerChart:
-    """Correlation of errors between models, sorted by family: first, second, similarity; the suspect stands last."""
+def similarity_chart(pairs: pl.DataFrame, models: int, width: int) -> alt.LayerChart:
+    """Correlation of errors between models, sorted by family: first, second, similarity; the suspect stands last.
+
+    models : how many there are; fewer may be shown
+    """
     names = list(dict.fromkeys(pairs["first"]))
+    suspect = names[-1]
     inner = width - LABEL - 30
     most = max(pairs.filter(pairs["first"] != pairs["second"])["similarity"].abs().to_list(), default=0.0) or 0.01
     x = alt.X("second:N", sort=names, title=None, axis=None)
@@ -102,20 +109,26 @@ def similarity_chart(pairs: pl.DataFrame, width: int, *, suspect: str) -> alt.La
             color=alt.Color(
                 "similarity:Q",
                 scale=alt.Scale(**steps("signed", round_edges(-most, most))),
-                legend=alt.Legend(title="correlation of errors [1]", orient="bottom"),
+                legend=alt.Legend(
+                    title="Correlation of errors [1]",
+                    orient="bottom",
+                    titleOrient="top",
+                    gradientLength=min(inner, 260),
+                ),
             ),
         )
     )
     mine = pairs.filter((pairs["first"] == suspect) & (pairs["second"] != suspect)).sort("similarity", descending=True)
     near = mine["second"][0] if mine.height else suspect
     height = max(160.0, min(inner, 15 * len(names)))
+    fewer = f". The {len(names) - 1} most like it of {models - 1}" if len(names) < models else ""
     return _layered(cells).properties(
         width=inner,
         height=height,
         title=alt.TitleParams(
             f"{_cut(suspect)} errs most like {_cut(near)}",
             subtitle=_wrapped(
-                "Correlation of errors, less what all models share; families together, the suspect last", width
+                f"Correlation of errors, less what all models share; families together, the suspect last{fewer}", width
             ),
         ),
         description=f"Heat map of {len(names)} by {len(names)} models. {_cut(suspect)} stands last "
@@ -134,8 +147,8 @@ def attack_chart(attack: pl.DataFrame, width: int, *, suspect: str, family: str)
     colours = alt.Scale(
         domain=[SCORE_NAMES[name] for name in names], range=[colour("ours"), colour("cat2"), colour("cat3")]
     )
-    x = alt.X("changed:Q", title="answers repaired", scale=alt.Scale(nice=False))
-    y = alt.Y("share:Q", title="lead [1]")
+    x = alt.X("changed:Q", title="Answers repaired", scale=alt.Scale(nice=False))
+    y = alt.Y("share:Q", title="Lead [1]")
     lines = (
         alt.Chart(shown)
         .mark_line(style=style("ours"), point=True)

@@ -52,6 +52,11 @@ class ModelLineage(Question):
     families: Annotated[Any, Subject("table")] = Field(
         None, description="table of model and family, where the log has no column family"
     )
+    rates: Annotated[Any, Subject("table")] = Field(
+        None,
+        description="table of dataset and rate, the suspect's error rates on other items; by default they are taken "
+        "from the evidence itself, which is optimistic",
+    )
     endpoint: Annotated[Any, Subject("endpoint")] = Field(
         None,
         description="server of the suspect with the OpenAI interface, http://HOST:PORT/v1; it is asked the items",
@@ -61,6 +66,7 @@ class ModelLineage(Question):
         "", max_length=1000, description="file that its replies are kept in, as JSON lines, and gone on with"
     )
     at_once: int = Field(8, ge=1, le=256, unit="requests", description="requests under way at most")
+    timeout: float = Field(60.0, gt=0, le=3600, unit="s", description="time that the server may take for one reply")
     replica: Literal["simulated", "digits"] | None = Field(
         None, description="models of known lineage made here instead of a log: simulated, or classifiers of digits"
     )
@@ -102,6 +108,8 @@ class ModelLineage(Question):
         from .tables import figures_of, metrics_of, tables_of
 
         given = self._given(run)
+        if self.rates is not None:
+            given = given._replace(rates=_rates(self.rates, given.references))
         run.status("error spaces of the families")
         tracer = ErrorTracer(
             self.n_points, self.start, self.end, self.min_weight, self.growth, self.score, "calibrate", self.alpha,
@@ -114,8 +122,7 @@ class ModelLineage(Question):
                 texts=given.references.texts, accuracy=_accuracies(given.references),
                 each=lambda work, items: run.each(work, items, "left out in turn"),
             )  # fmt: skip
-        errors = given.suspect.errors
-        (finding,) = tracer.findings(errors)
+        (finding,) = tracer.findings(given.suspect.errors, rates=given.rates)
         tables = tables_of(tracer, given, finding)
         return Answer(
             summary=_summary(given, finding),
@@ -157,6 +164,12 @@ class ModelLineage(Question):
         if self.suspect_log is None:
             return log.of([self.suspect]), []
         own = read_answer_log(self.suspect_log, gold=self.gold)
+        if not set(own.items) & set(references.items):
+            (mine, *_), (theirs, *_) = own.items, references.items
+            raise BadInput(
+                f"it shares no item with the log: it has {' / '.join(mine)[:60]}, the log {' / '.join(theirs)[:60]}",
+                where="model-lineage, field suspect_log", mend="name data sets and items alike in both",
+            )  # fmt: skip
         name = self.suspect or own.models[0]
         if len(own.models) > 1 and not self.suspect:
             raise BadInput(
@@ -173,7 +186,7 @@ class ModelLineage(Question):
 
         server = self.endpoint
         if isinstance(server, str):
-            server = Endpoint(server, self.endpoint_model, at_once=self.at_once)
+            server = Endpoint(server, self.endpoint_model, at_once=self.at_once, timeout=self.timeout)
         asked = collect_answers(
             server, references, self.collected, told=lambda done, total: run.status(f"{done} of {total} answers")
         )
@@ -206,13 +219,47 @@ def _families(table: Any) -> dict[str, str]:
     for needed in ("model", "family"):
         if needed not in frame.columns:
             raise unknown("column", needed, frame.columns, where="model-lineage, field families")
-    found = {str(model): str(family) for model, family in zip(frame["model"], frame["family"]) if family is not None}
+    found: dict[str, str] = {}
+    for model, family in zip(frame["model"], frame["family"]):
+        if model is None or family is None or not str(family).strip():
+            continue
+        if found.setdefault(str(model), str(family)) != str(family):
+            said = f"{str(model)[:80]} has two families, {found[str(model)][:60]!r} and {str(family)[:60]!r}"
+            raise BadInput(said, where="model-lineage, field families", mend="keep one of them")
     taken = sorted({"none", "undecided"} & set(found.values()))
     if taken:
         raise BadInput(
             f"a family is called {taken[0]!r}", where="model-lineage, field families", mend="call it otherwise"
         )
     return found
+
+
+def _rates(table: Any, log: AnswerLog) -> np.ndarray:
+    """The suspect's error rate on each data set of the log, sorted by name."""
+    import numpy as np
+
+    from answerable.subjects.table import read_table
+
+    where, frame = "model-lineage, field rates", read_table(table)
+    for needed in ("dataset", "rate"):
+        if needed not in frame.columns:
+            raise unknown("column", needed, frame.columns, where=where)
+    found: dict[str, float] = {}
+    for row, (name, rate) in enumerate(zip(frame["dataset"], frame["rate"]), 1):
+        try:
+            number = float(rate)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not 0 <= number <= 1:
+            raise BadInput(f"{str(rate)[:60]!r} is no rate", where=f"{where}, row {row}", mend="give one from 0 to 1")
+        if str(name) in found:
+            raise BadInput(f"{str(name)[:60]!r} stands twice", where=f"{where}, row {row}", mend="keep one row of it")
+        found[str(name)] = number
+    names = sorted(set(log.datasets))
+    for name in names:
+        if name not in found:
+            raise BadInput(f"there is no rate on {name[:60]!r}", where=where, mend="add a row for it")
+    return np.array([found[name] for name in names])
 
 
 def _accuracies(log: AnswerLog) -> np.ndarray | None:
@@ -261,7 +308,9 @@ def _limits(tracer: ErrorTracer, given: Given, notes: list[str]) -> list[str]:
         "Whoever knows the weightiest items can repair or forge them; the table of attacks shows how few suffice.",
         f"With {n} reference models no p-value lies below {1 / (n + 1):.3f}.",
         "Strangers are taken to be like families that are left out.",
-        "The suspect's own error rates are taken from the same answers as the evidence, which is optimistic.",
+        "The suspect's own error rates are taken from the same answers as the evidence, which is optimistic."
+        if given.rates is None
+        else "The suspect's error rates come from other items, those of left-out models from the evidence itself.",
     ]
     if tracer.points_ is None:
         limits.append("The items have no texts and no embedding, so that an error space is all of a family's items.")

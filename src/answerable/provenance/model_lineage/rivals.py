@@ -24,25 +24,25 @@ class Profiles:
         member = np.equal.outer(np.arange(families.max() + 1), families).astype(np.float64)
         count, summed = member @ answered, member @ wrong
         rate = (summed + 0.5) / (count + 1.0)  # Jeffreys' prior: an error never seen is not impossible
-        self.log_rate, self.log_right = np.log(rate), np.log1p(-rate)
+        self.log_right = np.log1p(-rate)
+        self.log_odds = np.log(rate) - self.log_right
         all_count = answered.sum(axis=0)
         self.mean = np.divide(wrong.sum(axis=0), all_count, out=np.zeros(errors.shape[1]), where=all_count > 0)
         self.family = np.divide(summed, count, out=np.tile(self.mean, (len(member), 1)), where=count > 0) - self.mean
+        self.family_squared = self.family**2
 
     def log_likelihoods(self, errors: Floats) -> Floats:
         """As the function of that name."""
         answered = ~np.isnan(errors)
-        wrong = errors[answered]
-        both = self.log_rate[:, answered] @ wrong + self.log_right[:, answered] @ (1.0 - wrong)
-        return both / max(len(wrong), 1)
+        both = self.log_odds @ np.where(answered, errors, 0.0) + self.log_right @ answered.astype(np.float64)
+        return both / max(int(answered.sum()), 1)
 
     def centred_cosines(self, errors: Floats) -> Floats:
         """As the function of that name."""
         answered = ~np.isnan(errors)
-        own = errors[answered] - self.mean[answered]
-        family = self.family[:, answered]
-        size = np.sqrt((own @ own) * np.einsum("fn,fn->f", family, family))
-        return np.divide(family @ own, size, out=np.zeros(len(family)), where=size > 0)
+        own = np.where(answered, errors - self.mean, 0.0)
+        size = np.sqrt((own @ own) * (self.family_squared @ answered.astype(np.float64)))
+        return np.divide(self.family @ own, size, out=np.zeros(len(size)), where=size > 0)
 
 
 def log_likelihoods(errors: Floats, families: Ints, suspect: Floats) -> Floats:

@@ -14,7 +14,7 @@ from answerable.statistics import wilson_interval
 
 from .deciding import NONE, UNDECIDED, Finding
 from .estimator import ErrorTracer, accuracy_interval
-from .figures import MOST_MODELS, attack_chart, contraction_chart, similarity_chart, support_chart
+from .figures import MOST_MODELS, SCORE_NAMES, attack_chart, contraction_chart, similarity_chart, support_chart
 from .tracing import SCORES
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Given(NamedTuple):
 
     points : (N, d) float64, embedding of the items where it does not come from their texts
     notes : what the reader should know of how they were gathered
+    rates : (K,) float64, the suspect's error rate on each data set, sorted by name, from other items; None for none
     """
 
     references: AnswerLog
@@ -100,6 +101,7 @@ class Given(NamedTuple):
     suspect: AnswerLog
     points: np.ndarray | None
     notes: list[str]
+    rates: np.ndarray | None = None
 
 
 def metrics_of(tracer: ErrorTracer, given: Given, finding: Finding, tables: Mapping[str, Table]) -> dict[str, Metric]:
@@ -107,18 +109,18 @@ def metrics_of(tracer: ErrorTracer, given: Given, finding: Finding, tables: Mapp
     left_out, which = tables["left_out"].frame, SCORES.index(tracer.score)
     metrics = {
         "lead": Metric(
-            float(finding.leads[which]), unit="1", kind="exact", method="largest score less the second", label="lead"
+            float(finding.leads[which]), unit="1", kind="exact", method="largest score less the second", label="Lead"
         ),
         "margin": Metric(
             float(finding.margins[which]), unit="1", kind="exact", method="largest score less the mean of the others",
-            label="margin",
+            label="Margin",
         ),
         "stranger_p_value": _p_value(
-            finding.strangers[which], "left-out families, conformal", "p-value of: it is of none of these families",
+            finding.strangers[which], "left-out families, conformal", "P-value of: it is of none of these families",
             "there are fewer than three families",
         ),
         "member_p_value": _p_value(
-            finding.members[which], "left-out models, conformal", "p-value of: it is of one of these families",
+            finding.members[which], "left-out models, conformal", "P-value of: it is of one of these families",
             "no model can be left out",
         ),
     }  # fmt: skip
@@ -127,18 +129,18 @@ def metrics_of(tracer: ErrorTracer, given: Given, finding: Finding, tables: Mapp
         share = accuracy_interval(left_out, score)
         metrics[f"left_out_accuracy_{score}"] = Metric(
             share.value, share.low, share.high, unit="1", method=share.method, role=role,  # type: ignore[arg-type]
-            label=f"left-out models whose family is named, {score.replace('_', ' ')}",
+            label=f"Left-out models whose family is named, {SCORE_NAMES[score]}",
         )  # fmt: skip
     for word in (RIGHT, WRONG):
         row = tables["verdicts"].frame.row(by_predicate=pl.col("verdict") == word, named=True)
         metrics[f"left_out_{word.replace(' ', '_')}"] = Metric(
-            row["share"], row["low"], row["high"], unit="1", method=WILSON, label=f"left-out models, {word}"
+            row["share"], row["low"], row["high"], unit="1", method=WILSON, label=f"Left-out models, {word}"
         )
     agree = len(set(finding.named)) == 1
     metrics["scores_agree"] = Metric(float(agree), unit="1", kind="exact", method="the three scores name one family")
-    answered = ~np.isnan(given.suspect.errors[0])
+    answered = ~np.isnan(given.suspect.errors[0, tracer.evidence_])
     metrics["evidence"] = Metric(
-        int(answered[_evidence(tracer)].sum()), unit="items", kind="exact", method="items of error spaces answered"
+        int(answered.sum()), unit="items", kind="exact", method="items of error spaces answered"
     )
     return metrics
 
@@ -148,10 +150,6 @@ def _p_value(value: float, method: str, label: str, reason: str) -> Metric:
     return Metric(
         value, unit="1", kind="exact", method=method, label=label, role="null", reason=reason if missing else ""
     )
-
-
-def _evidence(tracer: ErrorTracer) -> np.ndarray:
-    return np.unique(np.concatenate([space.items for space in tracer.reference_.spaces]))
 
 
 def tables_of(tracer: ErrorTracer, given: Given, finding: Finding) -> dict[str, Table]:
@@ -167,7 +165,9 @@ def tables_of(tracer: ErrorTracer, given: Given, finding: Finding) -> dict[str, 
     return {
         "families": Table(_family_rows(tracer, finding), FAMILIES, title="Each family, the nearest first"),
         "scores": Table(_score_rows(finding, left_out), RIVALS, title="Each score, and how it knows its own"),
-        "evidence": Table(_evidence_rows(tracer, given), EVIDENCE, title="Mistakes shared with the nearest family"),
+        "evidence": Table(
+            _evidence_rows(tracer, given, finding), EVIDENCE, title="Mistakes shared with the nearest family"
+        ),
         "left_out": Table(left_out.select(list(LEFT_OUT)), LEFT_OUT, title="Reference models, each left out in turn"),
         "confusion": Table(confusion, CONFUSION, title="What left-out models are taken for"),
         "verdicts": Table(_verdict_rows(left_out), VERDICTS, title="What is decided about models of known family"),
@@ -226,10 +226,9 @@ def _verdict_rows(left_out: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _evidence_rows(tracer: ErrorTracer, given: Given) -> pl.DataFrame:
-    found = tracer.explain(given.suspect.errors[0], MOST_EVIDENCE)
-    which = SCORES.index(tracer.score)
-    nearest = tracer.findings(given.suspect.errors)[0].named[which]
+def _evidence_rows(tracer: ErrorTracer, given: Given, finding: Finding) -> pl.DataFrame:
+    nearest = finding.named[SCORES.index(tracer.score)]
+    found = tracer.explain(given.suspect.errors[0], MOST_EVIDENCE, family=None if nearest == NONE else nearest)
     own = np.flatnonzero(np.array(given.families) == nearest)
     references, rows = given.references, []
     for item, weight, family, others in found.iter_rows():
@@ -251,7 +250,7 @@ def _attack_rows(tracer: ErrorTracer, given: Given) -> pl.DataFrame:
     counts = [round(tracer.start * step / ATTACKS) for step in range(ATTACKS + 1)]
     errors = given.suspect.errors[0]
     frames = [
-        tracer.attack_curve(errors, how, counts).with_columns(how=pl.lit(word))  # type: ignore[arg-type]
+        tracer.attack_curve(errors, how, counts, rates=given.rates).with_columns(how=pl.lit(word))  # type: ignore[arg-type]
         for how, word in (("repair", "repaired"), ("forge", "forged"))
     ]
     return pl.concat(frames).select(list(ATTACK))
@@ -280,9 +279,9 @@ def figures_of(tracer: ErrorTracer, given: Given, finding: Finding, tables: Mapp
     figures = {
         "support": Figure.drawn(support_chart, rows, null, suspect=suspect, score=tracer.score),
         "attack": Figure.drawn(attack_chart, attack, suspect=suspect, family=named),
-        "similarity": Figure.drawn(similarity_chart, _similarity(given), suspect=suspect),
+        "similarity": Figure.drawn(similarity_chart, *_similarity(given)),
     }
-    curves = tracer.contraction(given.suspect.errors[0])
+    curves = tracer.contraction(given.suspect.errors[0], rates=given.rates)
     if named in curves["family"]:
         step = max(1, curves.height // 800)
         figures["contraction"] = Figure.drawn(
@@ -291,20 +290,28 @@ def figures_of(tracer: ErrorTracer, given: Given, finding: Finding, tables: Mapp
     return figures
 
 
-def _similarity(given: Given) -> pl.DataFrame:
-    """Correlation between models of their errors less the mean over all; by family, the suspect last."""
-    order = sorted(range(len(given.families)), key=lambda row: (given.families[row], row))[: MOST_MODELS - 1]
-    names = [*(given.references.models[row] for row in order), given.suspect.models[0]]
+def _similarity(given: Given) -> tuple[pl.DataFrame, int]:
+    """Correlation between models of their errors less the mean over all, and the number of models.
+
+    By family, the suspect last under a name of its own; of many models those that are most like it.
+    """
+    order = sorted(range(len(given.families)), key=lambda row: (given.families[row], row))
     errors = np.vstack([given.references.errors[order], given.suspect.errors])
     count = (~np.isnan(errors)).sum(axis=0)
     mean = np.divide(np.nansum(errors, axis=0), count, out=np.zeros(errors.shape[1]), where=count > 0)
     centred = np.nan_to_num(errors - mean)
     size = np.sqrt(np.einsum("mn,mn->m", centred, centred))
-    found = (centred @ centred.T) / np.maximum(np.outer(size, size), 1e-300)
-    return pl.DataFrame(
+    like = (centred @ centred[-1]) / np.maximum(size * size[-1], 1e-300)
+    kept = np.append(np.sort(np.argsort(-like[:-1], kind="stable")[: MOST_MODELS - 1]), len(order))
+    found = (centred[kept] @ centred[kept].T) / np.maximum(np.outer(size[kept], size[kept]), 1e-300)
+    suspect = given.suspect.models[0]
+    names = [given.references.models[order[row]] for row in kept[:-1]]
+    names.append(f"{suspect} (suspect)" if suspect in names else suspect)
+    table = pl.DataFrame(
         {
             "first": np.repeat(names, len(names)),
             "second": np.tile(names, len(names)),
             "similarity": found.ravel(),
         }
     )
+    return table, len(errors)
