@@ -1,20 +1,19 @@
 """Answers collected from a server: kept as they come, gone on with after a kill, asked once."""
 
-import contextlib
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from answerable.cli import run
 from answerable.errors import AnswerableError
-from answerable.provenance.model_lineage import collect_answers, collecting
+from answerable.provenance.model_lineage import collect_answers
 from answerable.subjects import endpoint as module
 from answerable.subjects.answer_log import read_answer_log
 from answerable.subjects.endpoint import Endpoint
@@ -60,10 +59,11 @@ def test_every_item_is_asked_once_and_marked(tmp_path, references):
 
 
 def test_a_killed_ask_loses_nothing_and_asks_nothing_that_it_kept_again(tmp_path, table, made):
-    first = table.head(150)  # items of the first model; every model has the same in the same order
-    asked = table.filter(pl.col("text").is_in(first["text"].to_list()))
-    text_of = dict(zip(first.select("dataset", "item_id").rows(), first["text"]))
-    replies = {text: str(reply) for text, reply in zip(first["text"], made.answers[made.models.index("c-2")])}
+    asked = table.filter(pl.col("text").is_in(table["text"][:150]))
+    texts = {
+        f"{dataset}/{item}": text for dataset, item, text in asked[:150].select("dataset", "item_id", "text").rows()
+    }
+    replies = {text: str(reply) for text, reply in zip(texts.values(), made.answers[made.models.index("c-2")])}
     asked.filter(pl.col("model") != "c-2").write_parquet(tmp_path / "log.parquet")
     faults = Faults(refused=0.05, silent=0.02, malformed=0.10, seed=1, silence=4.0)
     out, at_once = tmp_path / "a.jsonl", 12
@@ -85,24 +85,20 @@ def test_a_killed_ask_loses_nothing_and_asks_nothing_that_it_kept_again(tmp_path
             time.sleep(0.005)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        kept = [_item(line) for line in out.read_bytes().split(b"\n")[:-1]]
+        kept = out.read_text().split("\n")[:-1]
         with out.open("ab") as file:
             file.write(b'{"model": "c-2", "dataset"')  # a line that the kill cut short
         assert run(command) == 0
     lines = out.read_text().splitlines()
-    items = [_item(line) for line in lines]
     assert 30 <= len(kept) < 150
-    assert sorted(items) == sorted(text_of)
-    assert items[: len(kept)] == kept
-    assert [json.loads(line)["answer"] for line in lines] == [replies[text_of[item]] for item in items]
-    assert {faults.answered[text_of[item]] for item in kept} == {1}
+    assert lines[: len(kept)] == kept
+    entries = [json.loads(line) for line in lines]
+    items = [f"{entry['dataset']}/{entry['item_id']}" for entry in entries]
+    assert sorted(items) == sorted(texts)  # each once
+    assert [entry["answer"] for entry in entries] == [replies[texts[item]] for item in items]
+    assert {faults.answered[texts[item]] for item in items[: len(kept)]} == {1}
     assert faults.answered.total() <= 150 + at_once  # what was under way when it was killed
     assert faults.asked.total() > faults.answered.total()
-
-
-def _item(line):
-    entry = json.loads(line)
-    return entry["dataset"], entry["item_id"]
 
 
 def test_two_runs_do_not_write_one_file(tmp_path, references):
@@ -123,14 +119,14 @@ def test_a_disk_that_is_full_or_a_file_that_is_none_is_one_line(tmp_path, refere
         with pytest.raises(AnswerableError, match="it is no plain file; name another file"):
             collect_answers(Endpoint("http://127.0.0.1:9/v1", "m"), log, path)
 
-    class Full(io.StringIO):
-        def write(self, text):
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(collecting, "_kept_for_us", lambda path: (path.touch(), contextlib.nullcontext(Full()))[1])
+    (tmp_path / "a.jsonl").touch()
+    opened = Path.open
+    monkeypatch.setattr(
+        Path, "open", lambda path, mode="r", **how: opened(Path("/dev/full") if mode == "a" else path, mode, **how)
+    )
     with (
         serving(Faults(), answer) as url,
-        pytest.raises(AnswerableError, match=r"a.jsonl: no space left on device; name another file"),
+        pytest.raises(AnswerableError, match=r"a\.jsonl: no space left on device; name another file"),
     ):
         collect_answers(Endpoint(url, "m"), log, tmp_path / "a.jsonl")
 

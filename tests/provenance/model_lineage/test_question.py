@@ -102,4 +102,4 @@ def test_hostile_names_reach_no_picture_as_more_than_text(table):
     answer = aw.ask("model-lineage", log=named, suspect="=cmd|'x'!A0", store=False, **SIZES)
     for figure in answer.figures.values():
         assert "<script>alert" not in figure.svg()
-        assert drawing.png(figure.wide).startswith(b"\x89PNG")
+    assert drawing.png(answer.figures["similarity"].wide).startswith(b"\x89PNG")

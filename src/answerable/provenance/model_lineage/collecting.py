@@ -78,11 +78,8 @@ def _collected(
             "model": endpoint.model, "dataset": dataset, "item_id": item, "answer": reply,
             "gold": gold[dataset, item],
         }  # fmt: skip
-        try:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-        except OSError as failure:
-            raise _unwritable(path, failure) from None
+        file.write(json.dumps(line) + "\n")
+        file.flush()
         count += 1
         told(count, len(prompts))
 
@@ -100,21 +97,23 @@ def _kept_for_us(path: Path) -> Iterator[IO[str]]:
     if path.exists() and not path.is_file():
         raise CannotWrite("it is no plain file", where=str(path), mend="name another file")
     try:
-        file = path.open("a", encoding="utf-8")
+        with path.open("a", encoding="utf-8") as file:
+            _lock(path, file)
+            yield file
     except OSError as failure:
         raise _unwritable(path, failure) from None
-    with file:
-        try:
-            import fcntl
-        except ImportError:  # not a POSIX system
-            yield file
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            mend = "wait for it, or name another file"
-            raise CannotWrite("another run is writing it", where=str(path), mend=mend) from None
-        yield file
+
+
+def _lock(path: Path, file: IO[str]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        mend = "wait for it, or name another file"
+        raise CannotWrite("another run is writing it", where=str(path), mend=mend) from None
 
 
 def _unwritable(path: Path, failure: OSError) -> CannotWrite:
