@@ -214,7 +214,7 @@ def taught_to_translate(lm: LanguageModel) -> Iterator[Row]:
         yield f"French to English, {row['way']}: accuracy", None, row["accuracy"], note
         yield f"French to English, {row['way']}: log-probability", None, row["log_probability"], ""
     changed, _ = trained_copy(lm, WAYS[1], nodes, taught, training)
-    again = trace(changed, None, Pairs(before.trace.pairs), keep_wrong=True, allow_leaky=True)
+    again = trace(changed, None, Pairs(before.trace.pairs), keep_wrong=True, allow_leaky=True, least=1)
     shift = score_shift(before, PathPatching(rank=None, resamples=200).fit(again))
     yield "effects before and after targeted training, p of Kolmogorov and Smirnov", 0.355, shift, "paper: LLaMA-2-7B"
 
