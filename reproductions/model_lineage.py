@@ -42,6 +42,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from attacked(replicas[0])
     yield from dropped(replicas[0], quick=quick)
     yield from by_lot(quick=quick)
+    yield from by_size(quick=quick)
     yield from signals(quick=quick)
 
 
@@ -183,6 +184,20 @@ def by_lot(*, quick: bool) -> Iterator[Row]:
     yield share("    a stranger accused at level .05", 0.05, accused, times)
     smaller = kstest(p_values, "uniform", alternative="greater").pvalue
     yield "    p-values smaller than uniform? Kolmogorov-Smirnov p", None, float(smaller), f"{times} strangers"
+
+
+def by_size(*, quick: bool) -> Iterator[Row]:
+    """Which family a model of none is nearest to where one has five models and the others six, as with one left out."""
+    rng = np.random.default_rng(1)
+    families, times = np.repeat(np.arange(4), (5, 6, 6, 6)), 300 if quick else 1200
+    datasets = np.zeros(600, np.int64)
+    smaller = np.zeros(3, int)
+    for _ in range(times):
+        errors = (rng.random((24, 600)) < rng.beta(2, 3, 600)).astype(float)
+        reference = refer(errors[1:], families, datasets, None, Settings(200, 120, 60))
+        smaller += best_family(scores_of(reference, errors[0])) == 0
+    for count, score in zip(smaller, SCORES):
+        yield share(f"by lot: the family of 5 among three of 6, {score}", 0.25, int(count), times)
 
 
 def signals(*, quick: bool) -> Iterator[Row]:
