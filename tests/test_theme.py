@@ -106,3 +106,18 @@ def test_a_hatch_stays_inside_and_at_45_degrees(width: float, height: float) -> 
         assert 10 - 1e-9 <= rule["x"] < rule["x2"] <= 10 + width + 1e-9
         assert 5 - 1e-9 <= rule["y"] < rule["y2"] <= 5 + height + 1e-9
         assert rule["x2"] - rule["x"] == pytest.approx(rule["y2"] - rule["y"])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\x1b[31mb", "a⟨001B⟩[31mb"),
+        ("a\nb", "a↵b"),
+        ("abcdefghijklm", "abcdefghijklm"),
+        ("abcdefghijklmn", "abcdefghijkl…"),
+        ("\u202e" * 3, "⟨202E⟩⟨202E⟩…"),
+    ],
+)
+def test_text_is_drawn_so_that_all_of_it_is_seen(text: str, shown: str) -> None:
+    assert theme.visible(text, 13, signs={"\n": "↵"}) == shown

@@ -13,6 +13,7 @@ import functools
 import itertools
 import json
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -150,6 +151,23 @@ def round_edges(low: float, high: float, *, count: int = 6) -> list[float]:
     first = math.floor(low / float(step)) + 1
     edges = [float(step * (first + i)) for i in range(count)]
     return [edge for edge in edges if low < edge < high]
+
+
+def visible(text: object, longest: int, *, signs: Mapping[str, str] | None = None) -> str:
+    """Text of a model, a file or a user as it may be drawn: control characters written out, cut to ``longest``.
+
+    Parameters
+    ----------
+    text : what is drawn
+    longest : characters at most; the last one of a longer text is an ellipsis
+    signs : what to draw in place of some characters, such as a line's end
+    """
+    signs = signs or {}
+    written = "".join(
+        signs.get(sign, sign) if sign in signs or unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩"
+        for sign in str(text)[: 4 * longest]
+    )
+    return written if len(written) <= longest else written[: longest - 1] + "…"
 
 
 def hatch(

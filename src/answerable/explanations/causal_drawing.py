@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from answerable.theme import style
+from answerable.theme import style, visible
 
 MOST_NODES = 40  # drawn; the caller chooses which
 ROW, MARGIN = 48, 28  # px from one node to the next across layers, and around all of them
@@ -186,7 +185,7 @@ class _Sheet:
         causes = {cause for cause, _ in layout.ways}
         self.last = {node for node in layout.layer if node not in causes}
         reach = max(layout.layer[node] for node in self.last)
-        ends = [shown(node, LONGEST_LABEL) for node in self.last if layout.layer[node] == reach]
+        ends = [visible(node, LONGEST_LABEL) for node in self.last if layout.layer[node] == reach]
         widest = (max(map(len, ends)) + 1) * TEXT_PX + 16
         self.right = min(widest, 0.4 * width) if across else 0.0
         self.column = (width - self.right) / (layout.n_layers - 0.4) if across else width / layout.n_places
@@ -324,7 +323,7 @@ def _labels(looks: Mapping[str, str], sheet: _Sheet, look: str) -> list[Any]:
         for node, own in looks.items():
             if own == look and sheet.beside(node) == beside:
                 x, y = sheet.node(node)
-                data.append({"x": x, "y": y, "word": shown(node, sheet.characters(node))})
+                data.append({"x": x, "y": y, "word": visible(node, sheet.characters(node))})
         if data:
             offset: dict[str, Any] = {"dx": 11, "align": "left"} if beside else {"dy": -13, "align": "center"}
             chart = alt.Chart(alt.InlineData(values=data))
@@ -333,11 +332,3 @@ def _labels(looks: Mapping[str, str], sheet: _Sheet, look: str) -> list[Any]:
                 for ground in ("halo", NODE_LOOKS[look][2])
             ]
     return found
-
-
-def shown(text: str, longest: int) -> str:
-    """A name as it may be drawn: control characters written out, at most ``longest`` characters."""
-    visible = "".join(
-        sign if unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩" for sign in str(text)[: 4 * longest]
-    )
-    return visible if len(visible) <= longest else visible[: longest - 1] + "…"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from answerable.theme import style
+from answerable.theme import style, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -255,12 +254,7 @@ def _label(row: Mapping[str, Any]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Text of a model as it may be drawn: control characters written out, at most 34 characters."""
-    visible = "".join(
-        sign if unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩"
-        for sign in str(text)[: 4 * LONGEST_LABEL]
-    )
-    return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "…"
+    return visible(text, LONGEST_LABEL)
 
 
 def _count(number: int) -> str:

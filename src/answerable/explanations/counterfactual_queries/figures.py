@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from answerable.explanations.causal_drawing import graph_chart, shown
-from answerable.theme import HATCH_SPACING, style
+from answerable.explanations.causal_drawing import graph_chart
+from answerable.theme import HATCH_SPACING, style, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +106,7 @@ def tradeoff_chart(sets: pl.DataFrame, width: int, *, chosen: str, largest: str,
     how = "Dot and whisker: mean log loss with 95 % interval. Right: how many questions the features answer. Blue: "
     how += "the features in use, and the largest set that answers every question."
     description = (
-        f"{len(rows)} sets of features by log loss, from {best['log_loss']:.3f} nats ({shown(best['features'], 40)}, "
+        f"{len(rows)} sets of features by log loss, from {best['log_loss']:.3f} nats ({visible(best['features'], 40)}, "
         f"{best['answerable']} of {queries} questions) to {max(row['log_loss'] for row in rows):.3f}."
     )
     return _finished(alt.layer(*layers), width, finding, how, description, right=68)
@@ -142,7 +142,7 @@ def answer_bars(cases: pl.DataFrame, width: int, *, outcome: str, target: str) -
     y = alt.Y("label:N", title="Row: question", sort=None,
               scale=alt.Scale(type="point", domain=labels, padding=0.5),
               axis=alt.Axis(grid=False, labelLimit=190 if width >= 500 else 130))  # fmt: skip
-    name = f"Probability of {shown(outcome, 24)} = {shown(target, 16)} [1]"
+    name = f"Probability of {visible(outcome, 24)} = {visible(target, 16)} [1]"
     scale = alt.Scale(domain=[0, 1], nice=False)
     x = alt.X("lower:Q", title=name, scale=scale, axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f"))
     layers: list[Any] = []
@@ -189,7 +189,7 @@ def answer_bars(cases: pl.DataFrame, width: int, *, outcome: str, target: str) -
     if cases.height > len(rows):
         how += f" The first {len(rows)} are drawn."
     description = (
-        f"{cases.height} answers of probability of {shown(outcome, 24)} = {shown(target, 16)}: {n_points} points, "
+        f"{cases.height} answers of probability of {visible(outcome, 24)} = {visible(target, 16)}: {n_points} points, "
         f"{cases.height - n_points} intervals, the widest {widest:.2f}."
     )
     chart: Any = alt.layer(*layers).properties(height=height)
@@ -197,7 +197,7 @@ def answer_bars(cases: pl.DataFrame, width: int, *, outcome: str, target: str) -
 
 
 def _names(names: Sequence[str]) -> str:
-    named = [shown(name, LONGEST_LABEL) for name in names]
+    named = [visible(name, LONGEST_LABEL) for name in names]
     if len(named) > 3:
         return f"{', '.join(named[:2])} and {len(named) - 2} more"
     return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
@@ -216,7 +216,7 @@ def _labels(texts: Sequence[str], longest: int) -> list[str]:
 
 
 def _cut(text: str, longest: int) -> str:
-    whole = shown(text, 200)
+    whole = visible(text, 200)
     if len(whole) <= longest:
         return whole
     tail = whole[-(longest // 3) :]

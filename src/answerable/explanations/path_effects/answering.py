@@ -19,6 +19,7 @@ from answerable.explanations.path_effects.sensitivity import EffectRange
 from answerable.explanations.path_effects.solver import stretches, telescope
 from answerable.statistics import influence_interval
 from answerable.statistics.intervals import Interval
+from answerable.theme import visible
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -437,9 +438,7 @@ def _signed(value: float) -> str:
 
 
 def _shown(text: str) -> str:
-    from answerable.explanations.causal_drawing import shown
-
-    return shown(text, LONGEST)
+    return visible(text, LONGEST)
 
 
 def _capital(text: str) -> str:

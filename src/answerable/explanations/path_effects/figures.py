@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from answerable.explanations.causal_drawing import shown
-from answerable.theme import style
+from answerable.theme import style, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +46,7 @@ def waterfall(
     ends = [step[key] for step in steps for key in ("from", "to", "low", "high")] + [0.0]
     margin = 0.04 * (max(ends) - min(ends)) or 1.0
     scale = alt.Scale(domain=[min(ends) - margin, max(ends) + margin], nice=False, zero=False)
-    x = alt.X("from:Q", title=f"{shown(outcome, 24)}, added up [{unit}]", scale=scale, axis=alt.Axis(tickCount=5))
+    x = alt.X("from:Q", title=f"{visible(outcome, 24)}, added up [{unit}]", scale=scale, axis=alt.Axis(tickCount=5))
     y = alt.Y("label:N", title="Path", sort=None, scale=alt.Scale(domain=labels, padding=0.3),
               axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 130))  # fmt: skip
     layers: list[Any] = []
@@ -66,7 +65,9 @@ def waterfall(
     layers.append(numbers.encode(x=alt.datum(max(ends) + margin), y=y, text="value:N"))
     described = ", ".join(f"{step['label']} {step['value']}" for step in steps[:5])
     finding = _finding(rows, total, unit, void)
-    how = f"Bars add up downwards to the total, {shown(contrast, 50)}. Whisker: {100 * level:g} % interval of the step,"
+    how = (
+        f"Bars add up downwards to the total, {visible(contrast, 50)}. Whisker: {100 * level:g} % interval of the step,"
+    )
     how += " drawn from where the step begins." + (" Nothing can be read off: see the verdict." if void else "")
     return _finished(
         alt.layer(*layers), width, finding, how, f"Waterfall of effects in {unit}: {described}.", right=70,
@@ -99,7 +100,7 @@ def _finding(rows: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any], un
     largest = sorted(clear.items(), key=lambda item: -abs(item[1]["estimate"]))[:2]
     parts = [
         f"{_number(row['estimate'], row['high'] - row['low'])} "
-        + ("directly" if name == "direct" else shown(name, LONGEST_LABEL + 8))
+        + ("directly" if name == "direct" else visible(name, LONGEST_LABEL + 8))
         for name, row in largest
     ]
     return f"Of {said} in all, {' and '.join(parts)}"
@@ -132,7 +133,7 @@ def overlap_chart(bins: pl.DataFrame, width: int, *, arms: Sequence[str], effect
             ]
             ticks = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
             reach = alt.Scale(domain=[0, 1], nice=False)
-            x = alt.X("low:Q", title=f"Probability of {shown(arms[1], 24)} [1]", axis=ticks, scale=reach)
+            x = alt.X("low:Q", title=f"Probability of {visible(arms[1], 24)} [1]", axis=ticks, scale=reach)
             y = alt.Y("base:Q", title="Rows", scale=scale, axis=alt.Axis(labels=False, grid=False, ticks=False))
             if data:
                 bars = alt.Chart(alt.InlineData(values=data)).mark_rect(style=style(look))
@@ -143,11 +144,11 @@ def overlap_chart(bins: pl.DataFrame, width: int, *, arms: Sequence[str], effect
     )
     layers.append(text.encode(x="x:Q", y="y:Q", text="word:N"))
     finding = f"The worst weights leave {effective:,.0f} effective rows"
-    how = f"Up: rows of {shown(arms[1], 24)}; down: of {shown(arms[0], 24)}, by how probable the former is."
+    how = f"Up: rows of {visible(arms[1], 24)}; down: of {visible(arms[0], 24)}, by how probable the former is."
     how += " Where only one side has rows, nobody stands for them."
     spans = "; ".join(f"given {given}, {_span(rows, given, arms)}" for given in rooms)
     return _finished(
-        alt.layer(*layers), width, finding, how, f"Histograms of the probability of {shown(arms[1], 24)}: {spans}.",
+        alt.layer(*layers), width, finding, how, f"Histograms of the probability of {visible(arms[1], 24)}: {spans}.",
         right=16, height=110 * len(rooms),
     )  # fmt: skip
 
@@ -156,7 +157,7 @@ def _span(rows: Sequence[Mapping[str, Any]], given: str, arms: Sequence[str]) ->
     found = []
     for arm in arms:
         own = [row for row in rows if row["given"] == given and row["group"] == arm]
-        found.append(f"{shown(arm, 24)} from {min(r['low'] for r in own):.2f} to {max(r['high'] for r in own):.2f}")
+        found.append(f"{visible(arm, 24)} from {min(r['low'] for r in own):.2f} to {max(r['high'] for r in own):.2f}")
     return ", ".join(found)
 
 
@@ -172,7 +173,7 @@ def _distinct(steps: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _cut(text: str, longest: int) -> str:
-    return shown(text, longest)
+    return visible(text, longest)
 
 
 def _finished(

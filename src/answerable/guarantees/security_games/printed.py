@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import unicodedata
+from answerable.theme import visible
 
 LONGEST_LABEL = 30
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def shown(text: str) -> str:
-    """Text of a file as it may be drawn: control characters written out, at most 30 characters."""
-    visible = "".join(
-        sign if unicodedata.category(sign)[0] != "C" else f"⟨{ord(sign):04X}⟩"
-        for sign in str(text)[: 4 * LONGEST_LABEL]
-    )
-    return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "…"
+    """Text of a file as it may be drawn, at most 30 characters."""
+    return visible(text, LONGEST_LABEL)
 
 
 def small(number: float) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from answerable.theme import round_edges, steps, style
+from answerable.theme import round_edges, steps, style, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +21,7 @@ FEW_ROWS = 30  # tokens drawn of a longer text
 MOST_WORDS = 240  # tokens of a running text that are drawn
 MOST_LANES = 24  # positions in the picture of paths
 LONGEST_LABEL = 16  # characters
+SIGNS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 CLEARLY = 0.0005  # a difference that three decimals show
 LINE = 20  # px from one row to the next
 # px that a character takes at 16 px semibold, 13 px and 12 px, rather more than less
@@ -325,15 +325,7 @@ def coloured_text(tokens: pl.DataFrame, width: int, *, source: int) -> alt.Layer
 
 def shown_token(token: str) -> str:
     """A token as it may be drawn: spaces trimmed, what cannot be seen written out, at most 16 characters."""
-    signs = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    text = token.strip(" ")[: 4 * LONGEST_LABEL] or ("(space)" if token else "(empty)")
-    visible = "".join(
-        signs.get(sign, sign)
-        if unicodedata.category(sign)[0] != "C" or sign in signs
-        else f"\u27e8{ord(sign):04X}\u27e9"
-        for sign in text
-    )
-    return visible if len(visible) <= LONGEST_LABEL else visible[: LONGEST_LABEL - 1] + "\u2026"
+    return visible(token.strip(" ") or ("(space)" if token else "(empty)"), LONGEST_LABEL, signs=SIGNS)
 
 
 def _quoted(token: str) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from answerable.theme import round_edges, steps, style
+from answerable.theme import round_edges, steps, style, visible
 
 if TYPE_CHECKING:
     import polars as pl
 
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4  # px that a character takes, rather more than less
 LONGEST_TOKEN = 14
+SIGNS = {"\n": "\u21b5", "\t": "\u21e5", "\r": "\u21b5"}
 LINE = 24
 MOST_LAYER_ROWS = 64
 ROLES = {"ours": "exact", "baseline": "exact-baseline", "control": "exact-baseline"}
@@ -35,9 +35,11 @@ def neuron_cards(shades: pl.DataFrame, words: pl.DataFrame, width: int) -> alt.L
     for card in words.iter_rows(named=True):
         same = [card[name] for name in ("layer", "neuron", "sign")]
         sign = card["sign"].replace("-", "\u2212")
-        heads.append({"x": 0, "y": y, "text": _cut(f"layer {same[0]}, memory {same[1]}, {sign}", chars)})
+        heads.append(
+            {"x": 0, "y": y, "text": visible(f"layer {same[0]}, memory {same[1]}, {sign}", chars, signs=SIGNS)}
+        )
         promoted = card["promoted"] or "no output layer to write words to"
-        notes.append({"x": 0, "y": y + LINE, "text": _cut(f"promotes {promoted}", chars)})
+        notes.append({"x": 0, "y": y + LINE, "text": visible(f"promotes {promoted}", chars, signs=SIGNS)})
         y += 2 * LINE
         mine = [row for row in shades.iter_rows(named=True) if [row["layer"], row["neuron"], row["sign"]] == same]
         peak = max((abs(row["activation"] or 0.0) for row in mine if row["offset"] == 0), default=1.0) or 1.0
@@ -236,7 +238,7 @@ def score_dots(scores: pl.DataFrame, width: int) -> alt.LayerChart:
         group = f"{row['metric']}, {row['setting']}"
         if group not in names:
             names.append(group)
-        label = _cut(f"{row['features']}", 30)
+        label = visible(f"{row['features']}", 30, signs=SIGNS)
         key = f"{names.index(group):02d} {label}"
         labels.append((key, label, group))
         low, high = row["low"], row["high"]
@@ -365,23 +367,7 @@ def layer_map(
 
 def shown_token(token: str) -> str:
     """A token as it may be drawn: spaces trimmed, what cannot be seen written out, cut short."""
-    text = _plain(token).strip(" ") or ("(space)" if token else "(empty)")
-    return text if len(text) <= LONGEST_TOKEN else text[: LONGEST_TOKEN - 1] + "\u2026"
-
-
-def _plain(text: str) -> str:
-    signs = {"\n": "\u21b5", "\t": "\u21e5", "\r": "\u21b5"}
-    return "".join(
-        signs.get(sign, sign)
-        if unicodedata.category(sign)[0] != "C" or sign in signs
-        else f"\u27e8{ord(sign):04X}\u27e9"
-        for sign in text[:400]
-    )
-
-
-def _cut(text: str, length: int) -> str:
-    plain = _plain(text)
-    return plain if len(plain) <= length else plain[: max(1, length - 1)] + "\u2026"
+    return visible(token.strip(" ") or ("(space)" if token else "(empty)"), LONGEST_TOKEN, signs=SIGNS)
 
 
 def _mode(rows: list[dict[str, Any]]) -> float:

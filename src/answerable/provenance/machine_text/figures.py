@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from answerable.provenance.detection_curves import density, evenly, padded_range, scores_of, tpr_at
-from answerable.theme import colour, round_edges, steps, style
+from answerable.theme import colour, round_edges, steps, style, visible
 
 MOST_POINTS = 1500  # of one kind in a scatter
 MOST_CURVE = 400  # points of one curve
 MOST_WORDS = 240  # tokens drawn of a longer text
 TICKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 10_000, 100_000)
 LONGEST = 16  # characters of a token
+SIGNS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 TITLE_PX, SUBTITLE_PX, TEXT_PX = 8.7, 6.8, 7.4  # px that a character takes
 ABOVE: dict[str, Any] = {"titleAlign": "left", "titleX": -34}  # a long title begins above the numbers, not left of them
 _RULES = ("", "Black rule: the threshold.", "Black rules: the thresholds, one for each pool of lengths.")
@@ -237,13 +237,7 @@ def coloured_text(tokens: pl.DataFrame, width: int, *, title: str, name: str) ->
 
 def shown_token(token: str) -> str:
     """A token as it may be drawn: what cannot be seen written out, at most 16 characters."""
-    signs = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    text = token.strip(" ")[: 4 * LONGEST] or ("·" if token else "(empty)")
-    visible = "".join(
-        signs.get(sign, sign) if unicodedata.category(sign)[0] != "C" or sign in signs else f"⟨{ord(sign):04X}⟩"
-        for sign in text
-    )
-    return visible if len(visible) <= LONGEST else visible[: LONGEST - 1] + "…"
+    return visible(token.strip(" ") or ("·" if token else "(empty)"), LONGEST, signs=SIGNS)
 
 
 def _quoted(token: str) -> str:
