@@ -124,10 +124,11 @@ def cheapest_hit(
         unhit = [s for s in sets if not any(j in chosen for j in s)]
         if not unhit:
             return chosen, max(bound, at_least)
-        branch = min(([j for j in s if j not in forbidden] for s in unhit), key=len)
-        for place, j in enumerate(sorted(branch, key=rank.__getitem__)):
+        fewest = min(([j for j in s if j not in forbidden] for s in unhit), key=len)
+        branch = sorted(fewest, key=rank.__getitem__)
+        for place, j in enumerate(branch):
             counter += 1
-            excluded = forbidden | set(sorted(branch, key=rank.__getitem__)[:place])
+            excluded = forbidden.union(branch[:place])
             more = [*chosen, j]
             lower = _packed([s for s in unhit if j not in s], excluded, prices)
             if lower is None:
