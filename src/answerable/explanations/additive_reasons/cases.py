@@ -130,11 +130,11 @@ def _one_score(
     bound = np.where(found.change_size < 0, np.inf, found.change_size).astype(np.float64)
     exact = np.ones(len(encoded), bool)
     own = model.contributions(encoded)[:, :, 0]
-    excess = np.where(found.positive[:, None], own - ends.low, ends.high - own)
-    excess[:, list(frozen)] = 0.0
+    free = _free(model, frozen)
+    excess = np.where(found.positive[:, None], own - ends.low, ends.high - own) * free
     if costs is not None:
         near = _rounding(model, own, ends)
-        prepared, free = Prepared(model), _free(model, frozen)
+        prepared = Prepared(model)
         for row in np.flatnonzero(found.change_size >= 0).tolist():
             margin = np.abs(found.score[[row]])
             cover = sure_cover(excess[[row]], margin, costs, strict=bool(found.positive[row]), near=near[row])
@@ -149,7 +149,7 @@ def _one_score(
     core, some = _ties(model, encoded, found, ends, frozen)
     return Cases(
         found.score, found.positive.astype(np.intp), found.reason(), found.reason_slack,
-        found.reason_size.astype(np.float64), change, change_slack, bound, _keep_frozen(worst, encoded, frozen),
+        found.reason_size.astype(np.float64), change, change_slack, bound, np.where(free, worst, encoded),
         [EXACT] * len(encoded), [EXACT if one else INTERVAL for one in exact], found.borderline, excess, core, some,
         np.ones(len(encoded), bool),
     )  # fmt: skip
@@ -196,12 +196,6 @@ def _ties(
         part = Reasons(*columns)
         core[rows], some[rows] = tie_class(part, own, ends.low, ends.high, offset, frozen=frozen)
     return core, some
-
-
-def _keep_frozen(worst: Floats, encoded: Floats, frozen: Sequence[int]) -> Floats:
-    worst = np.array(worst, np.float64)
-    worst[:, list(frozen)] = encoded[:, list(frozen)]
-    return worst
 
 
 def _joined(rows: list[Row]) -> Cases:
