@@ -27,6 +27,7 @@ from answerable.mechanisms.path_patching.sweep import (
     Receiver,
     activations,
     check_nodes,
+    check_receivers,
     nodes_of,
     patched,
     patched_through,
@@ -344,8 +345,7 @@ class Effects:
 
     def through(self, receivers: Sequence[Receiver], nodes: Sequence[Node] | None = None) -> Floats:
         """Mean effects of the same patches where the receivers alone take the change in; shapes as `along`."""
-        if not receivers:
-            raise BadInput("no receiver is named", where="receivers", mend="name at least one head or MLP")
+        check_receivers(self.trace.lm, receivers)
         method = replace(self.method, receivers=tuple(receivers))
         return self._again(method, list(self.nodes) if nodes is None else list(nodes)).mean(axis=1)
 

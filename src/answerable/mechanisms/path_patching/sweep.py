@@ -268,7 +268,7 @@ def patched_through(lm: LanguageModel, base: LastToken, patches: Sequence[Patch]
     """
     import torch
 
-    _check_receivers(lm, receivers)
+    check_receivers(lm, receivers)
     _check_patches(lm, base, patches)
     if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
         raise BadInput("the earlier tokens were not kept", where="receivers", mend="record with prefixes")
@@ -307,7 +307,13 @@ def reaches(lm: LanguageModel, sender: Node, receiver: Receiver) -> bool:
     return sender.kind == "head" and receiver.reads == "mlp" and not parts.is_parallel(lm)
 
 
-def _check_receivers(lm: LanguageModel, receivers: Sequence[Receiver]) -> None:
+def check_receivers(lm: LanguageModel, receivers: Sequence[Receiver]) -> None:
+    """Refuse none at all, and what the model does not have.
+
+    Raises
+    ------
+    BadInput
+    """
     if not receivers:
         raise BadInput("no receiver is named", where="receivers", mend="name at least one head or MLP")
     for receiver in receivers:
