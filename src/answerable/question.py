@@ -148,6 +148,11 @@ class Question(pydantic.BaseModel, ABC):
             raise _one_line(cls, error, fields) from None
 
 
+def is_by_default(question: Question, name: str) -> bool:
+    """Whether a field has the value that it has where nobody sets it."""
+    return bool(getattr(question, name) == type(question).model_fields[name].default)
+
+
 def subject_kind(field: FieldInfo) -> str:
     """The kind of subject a field names; empty where it names none."""
     return next((mark.kind for mark in _marks(field) if isinstance(mark, Subject)), "")

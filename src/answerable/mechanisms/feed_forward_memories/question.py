@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from answerable.answer import Answer, Figure, Table
 from answerable.errors import BadInput
-from answerable.question import Field, Question, Subject, Text
+from answerable.question import Field, Question, Subject, Text, is_by_default
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -156,8 +156,7 @@ class FeedForwardMemories(Question):
 
     def _set(self, names: Sequence[str]) -> str | None:
         """The first of these fields that is not as it is by default."""
-        fields = type(self).model_fields
-        return next((name for name in names if getattr(self, name) != fields[name].default), None)
+        return next((name for name in names if not is_by_default(self, name)), None)
 
     def answer(self, run: Run) -> Answer:
         """Record all layers in one pass, score one, and put both into words, tables and pictures."""

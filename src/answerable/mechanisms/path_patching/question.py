@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from answerable.answer import Answer
 from answerable.errors import BadInput
-from answerable.question import Field, Question, Subject, Text
+from answerable.question import Field, Question, Subject, Text, is_by_default
 
 if TYPE_CHECKING:
     from answerable.run import Run
@@ -114,7 +114,7 @@ class PathPatching(Question):
         if self.replica is not None and self.wrap != "{prompt}":
             raise ValueError("a replica reads token ids, which no text can be put around; leave wrap out")
         for name, used, mend in self._uses():
-            if not used and getattr(self, name) != type(self).model_fields[name].default:
+            if not used and not is_by_default(self, name):
                 raise ValueError(f"{name} says nothing here; {mend}, or leave {name} out")
         return self
 
