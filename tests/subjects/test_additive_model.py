@@ -31,6 +31,7 @@ from sklearn.preprocessing import (
 from answerable.errors import AnswerableError, BadInput
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape, load, marginals, ranges
 from answerable.subjects.additive_model.content import digest
+from answerable.subjects.additive_model.network import from_tensors
 from answerable.subjects.additive_model.ranges import binned
 
 nn = torch.nn
@@ -179,6 +180,32 @@ def test_a_neural_additive_model_is_read_from_its_tensors(tmp_path: Path) -> Non
     refused(lambda: load(str(tmp_path / "none.safetensors")), "feature deep: it has no layer; save deep.0.weight")
     save_file(tensors | {"deep.1.weight": torch.zeros(2, 2)}, tmp_path / "bad.safetensors")
     refused(lambda: load(str(tmp_path / "bad.safetensors")), "feature deep, layer 1: a weight of shape (2, 2)")
+
+
+TENSORS = {"a.domain": np.array([0.0, 1.0]), "a.0.weight": np.ones((1, 1)), "a.0.bias": np.zeros(1)}
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        # torch numbers activations too: layer 2 after layer 0 would otherwise be left out in silence
+        ({"a.2.weight": [[-5.0]], "a.2.bias": [1.0]}, "the tensor 'a.2.bias' belongs to no layer"),
+        ({"other": [1.0]}, "the tensor 'other' belongs to no layer"),
+        ({"intercept": [1.0, 2.0]}, "intercept: it has 2 numbers"),
+        ({"intercept": []}, "intercept: it has 0 numbers"),
+        ({"a.0.weight": [[math.nan]]}, "feature a: its units add up to nan"),
+        ({"a.1.exu_weight": [1e4], "a.1.exu_bias": [0.0]}, "feature a: its units add up to"),
+    ],
+)
+def test_tensors_that_are_no_network_are_refused(more: dict[str, Any], line: str) -> None:
+    refused(lambda: from_tensors(TENSORS | {name: np.array(value) for name, value in more.items()}), line)
+
+
+def test_checking_a_network_leaves_its_precision_as_it_is() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    model = AdditiveModel.from_nam({"x": network}, domain={"x": (-1, 1)})
+    assert model.check(np.linspace(-1, 1, 11)[:, None]) < 1e-12
+    assert network[0].weight.dtype == torch.float32
 
 
 def test_ranges_of_networks_are_never_tighter_than_a_grid_of_a_million_points() -> None:

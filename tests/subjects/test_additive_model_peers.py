@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from answerable.errors import AnswerableError, Refused
+from answerable.errors import AnswerableError, CannotRead, Refused
 from answerable.subjects.additive_model import AdditiveModel, load
 
 DATA = load_breast_cancer(as_frame=True)
@@ -61,3 +62,7 @@ def test_a_skops_file_is_read_and_an_untrusted_one_refused(tmp_path: Path) -> No
     with pytest.raises(AnswerableError) as raised:
         load(str(tmp_path / "log.skops"), X)
     assert isinstance(raised.value, Refused) or "FunctionTransformer" in str(raised.value)
+    with zipfile.ZipFile(tmp_path / "damaged.skops", "w") as archive:
+        archive.writestr("schema.json", "{")
+    with pytest.raises(CannotRead, match=r"damaged\.skops: no model can be read .*; save it again with skops"):
+        load(str(tmp_path / "damaged.skops"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from answerable.explanations.additive_reasons import (
     minimum_sufficient_reason,
     shapley_values,
 )
-from answerable.subjects.additive_model import AdditiveModel, Pair, Shape
+from answerable.subjects.additive_model import AdditiveModel, Pair, Shape, load
 
 
 def card(points: dict[str, dict[str, float]], cutoff: float = 2) -> pl.DataFrame:
@@ -166,3 +168,52 @@ def test_pairs_that_all_join_are_proved_or_bounded_and_say_which(steps: int, mon
         assert row["reason_bound"] <= row["reason_size"]
     unproved = {"interval", "unknown"} & {*table["reason_guarantee"], *table["change_guarantee"]}
     assert answer.verdict.word == ("undecided" if unproved else "proved") == ("proved" if steps else "undecided")
+
+
+def test_costs_of_any_size_are_told_apart() -> None:
+    """Beside a dear feature that must change, the cheap ones still count; and all may be minute."""
+    points = {"z": 10.0, "a": 4.0, "b": 3.0, "c": 2.0, "d": 2.0}
+    model = AdditiveModel.from_scorecard(card({name: {"x": 0.0, "y": most} for name, most in points.items()}, 14))
+    rows = pl.DataFrame({name: ["x"] for name in points})
+    edges = np.array([-0.5, 0.5, 1.5])
+    paired = dataclasses.replace(model, pairs=(Pair(1, 2, edges, edges, np.zeros((3, 3, 1))),))
+    for dear, unit in ((1e12, 1.0), (1e6, 0.25), (1.0, 1e-14)):
+        for one in (model, paired):
+            cost = {"z": dear, "a": 3 * unit, "b": 1 * unit, "c": 1 * unit, "d": 4 * unit}
+            found = minimum_change(one, rows, cost=cost)
+            assert found["change"].to_list() == [["z", "b", "c"]]
+            assert found["guarantee"].to_list() == ["exact"]
+
+
+def test_reasons_of_thousands_of_features_are_listed() -> None:
+    n = 3000
+    model = AdditiveModel(
+        tuple(Shape.line(f"f{j}", 1.0, low=0, high=1) for j in range(n)), np.array([-n / 2]), task="binary"
+    )
+    found = all_reasons(model, np.ones((1, n)), most=2)
+    assert found["size"].to_list() == [n // 2] * 2
+    assert found["slack"].to_list() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("task", "other"), ("task", "multiclass"), ("task", None), ("classes", ["a"]), ("classes", "ab"),
+        ("classes", [1, 2]), ("intercept", []), ("intercept", [0.0, 0.0]), ("logit", "maybe"), ("source", None),
+        ("cutoff", "inf"), ("name", None), ("levels", ["x"]), ("levels", ["x", "x"]), ("levels", "xy"), ("low", "nan"),
+        ("integer", "no"), ("edges", ["nan", 0, 2]), ("origins", [1]), ("origins", ["nan", 1]), ("missing", [1, 2]),
+        ("missing_weight", -5), ("allowed", [False, False]), ("allowed", [True]),
+    ],
+)  # fmt: skip
+def test_a_document_that_contradicts_itself_is_refused_in_one_line(key: str, value: object, tmp_path: Path) -> None:
+    document = json.loads(MODEL.to_json())
+    (document if key in document else document["features"][0])[key] = value
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(AnswerableError) as raised:
+        load(tmp_path / "model.json")
+    assert "\n" not in str(raised.value)
+
+
+def test_classes_without_names_are_numbered() -> None:
+    model = AdditiveModel((Shape.line("p", 1.0, low=0, high=1),), np.array([-0.5]), task="binary")
+    assert minimum_sufficient_reason(model, np.array([[0.2], [0.9]]))["decision"].to_list() == ["0", "1"]

@@ -132,6 +132,56 @@ def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: s
 
 
 @pytest.mark.parametrize(
+    ("outputs", "pairs", "task"), [(1, 3, "binary"), (3, 0, "multiclass"), (3, 2, "multiclass"), (1, 1, "regression")]
+)
+@pytest.mark.parametrize("unit", [1.0, 0.1])
+def test_all_reasons_equal_enumeration(outputs: int, pairs: int, task: str, unit: float) -> None:
+    rng = np.random.default_rng(30)
+    several = 0
+    for _ in range(25):
+        model = scaled(whole_tables(rng, int(rng.integers(4, 6)), outputs, pairs, task), unit)
+        rows = all_rows(model)
+        place, held = int(rng.integers(len(rows))), int(rng.integers(len(model.features)))
+        row, tolerance = rows[place], 8 * unit if task == "regression" else None
+        reachable = rows[:, held] == row[held]
+        scores = exact_scores(model, rows)
+        if tolerance is not None:
+            same = np.array([abs(s[0] - scores[place][0]) <= Fraction(tolerance) for s in scores])
+        else:
+            same = decided(scores) == decided(scores)[place]
+        others = [j for j in range(len(row)) if j != held]
+        settling = [
+            set(fixed) for size in range(len(others) + 1) for fixed in itertools.combinations(others, size)
+            if same[reachable & (rows[:, fixed] == row[list(fixed)]).all(axis=1)].all()
+        ]  # fmt: skip
+        minimal = [one for one in settling if not any(other < one for other in settling)]
+        found = all_reasons(model, row[None], frozen=[f"f{held}"], tolerance=tolerance)
+        assert found["complete"].all() and set(found["guarantee"]) == {"exact"}
+        assert sorted(map(sorted, found["reason"].to_list())) == sorted(sorted(f"f{j}" for j in one) for one in minimal)
+        assert found["size"].is_sorted()
+        if task == "binary" and decided(scores)[place]:
+            kept = [[held, *(int(name[1:]) for name in names)] for names in found["reason"]]
+            least = [model.score(rows[(rows[:, fixed] == row[fixed]).all(axis=1)]).min() for fixed in kept]
+            assert found["slack"].to_list() == pytest.approx(least, abs=1e-12)
+        if len(minimal) > 1:
+            several += 1
+            capped = all_reasons(model, row[None], frozen=[f"f{held}"], tolerance=tolerance, most=len(minimal) - 1)
+            assert capped["reason"].to_list() == found["reason"].to_list()[:-1] and not capped["complete"].any()
+    assert several >= 3
+
+
+def test_all_reasons_of_components_known_within_an_error_say_what_was_not_refuted() -> None:
+    model = AdditiveModel(
+        tuple(Shape.line(name, 1.0, low=0, high=1, error=0.05) for name in "abc"), np.array([-1.0]), task="binary"
+    )
+    clear = all_reasons(model, np.array([[1.0, 1.0, 0.9]]))
+    assert sorted(clear["reason"].to_list()) == [["a", "b"], ["a", "c"], ["b", "c"]]
+    assert clear["guarantee"].to_list() == ["interval"] * 3
+    assert not clear["complete"].any()
+    assert all_reasons(model, np.array([[1.0, 0.1, 0.0]])).is_empty()
+
+
+@pytest.mark.parametrize(
     ("outputs", "pairs", "task"),
     [
         (1, 0, "binary"),
@@ -411,9 +461,9 @@ REFUSED = [
     (lambda: redundant_features(whole_tables(np.random.default_rng(2), 2, 3, task="multiclass")), "asked of two classes"),
     (lambda: shapley_values(whole_tables(np.random.default_rng(2), 2), np.zeros((1, 2)), output="probability"),
      "output: the score is no log odds"),
-    (lambda: all_reasons(PAIRED, np.zeros((1, 3))), "all reasons: the model has pairs of features (f"),
     (lambda: all_reasons(whole_tables(np.random.default_rng(2), 2, task="regression"), np.zeros((1, 2))),
-     "a regression model: all reasons are asked of two classes"),
+     "tolerance: a regression decides nothing without it"),
+    (lambda: all_reasons(PAIRED, np.zeros((1, 3)), tolerance=1.0), "tolerance: the model decides between classes"),
     (lambda: all_reasons(lines(2), np.zeros((1, 2)), most=0), "most: it is '0'; give a whole number"),
     (lambda: all_reasons(lines(2), np.zeros((1, 2)), frozen=["y"]), "there is no feature 'y'"),
     (lambda: check(lines(2), np.zeros((1, 2))), "the original model is not at hand"),

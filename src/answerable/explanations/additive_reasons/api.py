@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from answerable.errors import BadInput
 from answerable.subjects.additive_model.distributions import Weights
 from answerable.subjects.additive_model.form import AdditiveModel
 from answerable.subjects.additive_model.loading import load
 from answerable.subjects.additive_model.ranges import ranges
 
-from .arguments import Output, costs_of, one_of, one_score_only, whole
+from .arguments import Output, costs_of, one_of, tolerance_of, whole
 from .cases import Cases, cases, sufficiency
+from .joint_cases import Prepared, reasons_by_tests
 from .likelihood import shapley_matrix
 from .minimal import minimal_reasons
 
@@ -74,42 +74,54 @@ def minimum_sufficient_reason(
     )
 
 
-def all_reasons(model: Any, X: Any, *, frozen: Sequence[str] = (), most: int = 1000) -> pl.DataFrame:
+def all_reasons(
+    model: Any, X: Any, *, frozen: Sequence[str] = (), tolerance: float | None = None, most: int = 1000
+) -> pl.DataFrame:
     """Every set of features that settles a decision and from which none can be left out.
 
     Parameters
     ----------
-    model, X : a model of one score that decides between two classes, without pairs; its rows
+    model, X : the model and its rows
     frozen : features that cannot take another value
+    tolerance : for a regression, how far the output may move and still count as the same
     most : reasons of a row at most, at least 1; there can be as many as n over n / 2
 
     Returns
     -------
-    one line a reason: row (from 1), number (from 1, the smallest first), reason (list of names), size, slack, complete
-    (whether the row has no more reasons than are listed), guarantee
+    one line a reason: row (from 1), number (from 1; the first is a smallest one), reason (list of names), size, slack,
+    complete (whether the row is shown to have no more reasons than are listed), guarantee (exact; interval where it was
+    not refuted that one feature less would do). A row whose score is within the model's own error of the line has none
 
-    Raises
-    ------
-    BadInput : pairs, several classes or a regression, or a cap below 1
+    Notes
+    -----
+    For one score without pairs one reason follows the other after at most n^2 steps. With pairs, several classes or a
+    regression already the first is NP-hard; sets are then tested one by one, the smallest first, up to a cap.
     """
     given = load(model)
-    one_score_only(given, "all_reasons")
-    if given.task == "regression":
-        raise BadInput("all reasons are asked of two classes", where="a regression model", mend="give a binary model")
-    if given.pairs:
-        joined = " & ".join(given.names[j] for j in (given.pairs[0].first, given.pairs[0].second))
-        mend = "ask for the smallest reason, or fit the model with interactions=0"
-        raise BadInput(f"the model has pairs of features ({joined}, ...)", where="all reasons", mend=mend)
     most = whole(most, "most")
-    ends, held = ranges(given), given.numbers_of(frozen)
-    own, offset = given.contributions(given.encode(X))[:, :, 0], float(given.intercept[0] - given.cutoff)
+    tolerance = tolerance_of(given, tolerance)
+    encoded, held = given.encode(X), given.numbers_of(frozen)
     lines: list[tuple[Any, ...]] = []
-    for row, values in enumerate(own, 1):
-        listed = list(itertools.islice(minimal_reasons(values, ends.low, ends.high, offset, frozen=held), most + 1))
-        for number, (chosen, slack) in enumerate(listed[:most], 1):
-            names = [given.names[j] for j in chosen]
-            lines.append((row, number, names, len(chosen), slack, len(listed) <= most, "exact"))
+    for row, (listed, complete) in enumerate(_reasons_of_rows(given, encoded, held, tolerance, most), 1):
+        for number, (chosen, slack, word) in enumerate(listed, 1):
+            lines.append((row, number, [given.names[j] for j in chosen], len(chosen), slack, complete, word))
     return pl.DataFrame(lines, schema=REASON_COLUMNS, orient="row")
+
+
+def _reasons_of_rows(
+    model: AdditiveModel, encoded: Floats, held: Sequence[int], tolerance: float | None, most: int
+) -> Iterator[tuple[list[tuple[Sequence[int], float, str]], bool]]:
+    """For each row its reasons as numbers of features, slack and guarantee; and whether there are no others."""
+    if model.pairs or model.error or model.n_outputs > 1 or tolerance is not None:
+        prepared, free = Prepared(model, tolerance), ~np.isin(np.arange(len(model.features)), held)
+        for row in encoded:
+            found, complete = reasons_by_tests(prepared, row, free, most)
+            yield [(np.flatnonzero(chosen).tolist(), slack, word) for chosen, slack, word in found], complete
+        return
+    ends, offset = ranges(model), float(model.intercept[0] - model.cutoff)
+    for own in model.contributions(encoded)[:, :, 0]:
+        listed = list(itertools.islice(minimal_reasons(own, ends.low, ends.high, offset, frozen=held), most + 1))
+        yield [(chosen, slack, "exact") for chosen, slack in listed[:most]], len(listed) <= most
 
 
 def minimum_change(

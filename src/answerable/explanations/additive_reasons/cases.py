@@ -281,7 +281,7 @@ def _by_covers(
     return Row(
         score, decision, reason.chosen, left, reason.bound, cover.chosen, abs(float(lost - margins[best])), bound,
         at[best], EXACT if reason.proved else INTERVAL,
-        EXACT if not cover.feasible or bound >= cover.cost - 1e-9 else INTERVAL, False, margins.min() - single,
+        EXACT if not cover.feasible or bound >= cover.cost else INTERVAL, False, margins.min() - single,
     )  # fmt: skip
 
 

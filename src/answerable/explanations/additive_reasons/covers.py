@@ -16,6 +16,16 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 MOST_NODES = 200_000
+NEAR = 1e-9  # costs that differ by less than this part are taken as equal, unless they are told apart without rounding
+_ROUNDED = 1e-12  # part by which a sum of costs may be off
+
+
+def least_gap(costs: Floats, total: float) -> float:
+    """By how much sums of costs near ``total`` differ if they do: half a unit where they add up without rounding."""
+    for unit in (1.0, 2.0**-20):
+        if costs.sum() < 2**52 * unit and np.array_equal(costs / unit, np.round(costs / unit)):
+            return unit / 2
+    return NEAR * total
 
 
 class Cover(NamedTuple):
@@ -37,7 +47,7 @@ class Cover(NamedTuple):
     @property
     def proved(self) -> bool:
         """Whether no set is cheaper."""
-        return self.bound >= self.cost - 1e-9
+        return self.bound >= self.cost
 
 
 def cheapest_cover(
@@ -112,7 +122,8 @@ class _Search:
             share = (need - slack - before) / row[usable[place]] if row[usable[place]] > 0 else 0.0
             cost = float(self.costs[usable[:place]].sum() + max(share, 0.0) * self.costs[usable[place]])
             most = max(most, cost)
-        return float(np.ceil(most - 1e-9)) if self.whole_costs else most
+        most *= 1 - _ROUNDED
+        return float(np.ceil(most - NEAR)) if self.whole_costs else most
 
     def greedy(self) -> Bools:
         """A set that meets the demands and of which no feature can be left out."""
@@ -129,20 +140,21 @@ class _Search:
         best_cost = float(self.costs[best].sum())
         root = self.bound(nothing, ~nothing)
         stack: list[tuple[int, Bools]] = [(0, nothing)]
-        while stack and best_cost > root + 1e-9 and self.nodes < self.most_nodes:
+        gap = least_gap(self.costs, best_cost)
+        while stack and root <= best_cost - gap and self.nodes < self.most_nodes:
             depth, chosen = stack.pop()
             self.nodes += 1
             cost = float(self.costs[chosen].sum())
             if self.met(chosen):
-                if cost < best_cost - 1e-12:
+                if cost < best_cost:
                     best, best_cost = chosen, cost
                 continue
             free = np.zeros(len(self.costs), bool)
             free[self.order[depth:]] = True
-            if cost + self.bound(chosen, free) >= best_cost - 1e-9:
+            if cost + self.bound(chosen, free) > best_cost - gap:
                 continue
             with_it = chosen.copy()
             with_it[self.order[depth]] = True
             stack += [(depth + 1, chosen), (depth + 1, with_it)]
-        finished = not stack or best_cost <= root + 1e-9
+        finished = not stack or root > best_cost - gap
         return Cover(best, best_cost, best_cost if finished else root, True, self.nodes)

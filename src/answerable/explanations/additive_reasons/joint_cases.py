@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from answerable.subjects.additive_model.form import AdditiveModel, Pair
+from answerable.subjects.additive_model.form import AdditiveModel
+from answerable.subjects.additive_model.parts import Pair
 from answerable.subjects.additive_model.ranges import binned, ranges
 
 from .joint_model import pieces_of
 from .pairs import Extreme, PairModel, States, Table, in_fractions, least
-from .smallest_sets import SmallestSet, smallest_set
+from .smallest_sets import SmallestSet, minimal_sets, smallest_set
 from .solver import EPSILON
 
 Floats = npt.NDArray[np.float64]
@@ -217,6 +218,71 @@ def standing(demands: Sequence[Demand], row: Floats, released: Bools) -> Slack:
     )  # fmt: skip
 
 
+class Tests:
+    """Tests of sets of features of one encoded row, each made once.
+
+    Parameters
+    ----------
+    prepared : the model
+    row : (n_features,) encoded
+    free : (n_features,) bool, features that can take another value
+    """
+
+    def __init__(self, prepared: Prepared, row: Floats, free: Bools) -> None:
+        self.row, self.free = row, free
+        self.decision = prepared.decided(row)
+        self.demands = prepared.demands(row, self.decision)
+        self.seen: dict[bytes, Slack] = {}
+
+    def __call__(self, released: Bools) -> Slack:
+        """How the decision stands once these features are released, those that can be."""
+        key = (released & self.free).tobytes()
+        if key not in self.seen:
+            self.seen[key] = standing(self.demands, self.row, released & self.free)
+        return self.seen[key]
+
+    def excess(self) -> Floats:
+        """(n_features,) the most that another value of the feature alone can take away from the decision."""
+        n = len(self.row)
+        reached = self(np.zeros(n, bool)).reached
+        return np.array([reached - self(np.arange(n) == j).reached for j in range(n)])
+
+    def order(self, excess: Floats) -> list[int]:
+        """The free features, the one that can take away most first."""
+        return [int(j) for j in np.argsort(-excess, kind="stable") if self.free[j]]
+
+    @property
+    def loose(self) -> bool:
+        """Whether some test was neither proved nor refuted."""
+        return any(one.certain != one.possible for one in self.seen.values())
+
+
+def reasons_by_tests(
+    prepared: Prepared, row: Floats, free: Bools, most: int
+) -> tuple[list[tuple[Bools, float, str]], bool]:
+    """Every reason of one encoded row from which nothing can be left out, the smallest first.
+
+    Parameters
+    ----------
+    prepared, row, free : as in :func:`row_by_tests`
+    most : reasons at most
+
+    Returns
+    -------
+    for each its features, by how much its worst completion meets the nearest demand, and the guarantee: "exact", or
+    "interval" where it was not refuted that one feature less would do; whether there are no other reasons
+    """
+    stand = Tests(prepared, row, free)
+    found, complete = minimal_sets(
+        lambda chosen: stand(~chosen).certain, stand.order(stand.excess()), len(row), most=most
+    )
+    lines = []
+    for chosen in found:
+        less = [stand(~chosen | (np.arange(len(row)) == j)) for j in np.flatnonzero(chosen)]
+        lines.append((chosen, stand(~chosen).left, INTERVAL if any(one.possible for one in less) else EXACT))
+    return lines, complete and not stand.loose
+
+
 def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | None = None) -> Row:
     """The smallest reason and the smallest or cheapest change of one encoded row.
 
@@ -227,29 +293,21 @@ def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | N
     free : (n_features,) bool, features that can take another value
     costs : (n_features,) of changing each feature; one each by default
     """
-    n, decision = len(row), prepared.decided(row)
-    demands = prepared.demands(row, decision)
-    seen: dict[bytes, Slack] = {}
-
-    def stand(released: Bools) -> Slack:
-        key = (released & free).tobytes()
-        if key not in seen:
-            seen[key] = standing(demands, row, released & free)
-        return seen[key]
-
+    n, stand = len(row), Tests(prepared, row, free)
+    decision, demands = stand.decision, stand.demands
     nothing = stand(np.zeros(n, bool))
     score = nothing.left if decision or prepared.model.n_outputs > 1 else -nothing.left
     if prepared.tolerance is not None or prepared.model.error:
         score = float(prepared.model.score(row[None])[0, 0] - prepared.model.cutoff)
-    excess = np.array([nothing.reached - stand(np.arange(n) == j).reached for j in range(n)])
-    order = [int(j) for j in np.argsort(-excess, kind="stable") if free[j]]
+    excess = stand.excess()
+    order = stand.order(excess)
     reason = smallest_set(lambda chosen: stand(~chosen).certain, order, n)
     cheap = order if costs is None else sorted(order, key=lambda j: -excess[j] / costs[j])
     change = smallest_set(lambda chosen: not stand(chosen).possible, cheap, n, costs=costs)
     # where the score lies within the model's own error of the line, nothing is certain, not even the decision
     known = np.ones(n, bool) if reason is None else reason.chosen
     reason_bound, change_bound = (reason.bound if reason else np.inf), (change.bound if change else np.inf)
-    loose = any(one.certain != one.possible for one in seen.values())
+    loose = stand.loose
     if loose:
         # what is not refuted may be a reason, and what is not certain may flip: both bounds are of these
         unrefuted = smallest_set(lambda chosen: stand(~chosen).possible, order, n)
@@ -264,7 +322,7 @@ def row_by_tests(prepared: Prepared, row: Floats, free: Bools, costs: Floats | N
     return Row(
         score, decision, known, left, reason_bound, changed, abs(after.reached), change_bound, after.witness,
         _word(reason, reason_bound, loose=loose), _word(change, change_bound, loose=loose),
-        bool(min(abs(one.left) for one in seen.values()) < near), excess,
+        bool(min(abs(one.left) for one in stand.seen.values()) < near), excess,
     )  # fmt: skip
 
 

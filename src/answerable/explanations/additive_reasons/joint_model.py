@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 from answerable.subjects.additive_model.distributions import Weights, cells
-from answerable.subjects.additive_model.form import AdditiveModel, Shape
+from answerable.subjects.additive_model.form import AdditiveModel
+from answerable.subjects.additive_model.parts import Shape
 from answerable.subjects.additive_model.ranges import cut, reachable
 
 from .elimination import Own

@@ -11,8 +11,9 @@ import polars as pl
 
 from answerable.errors import BadInput
 from answerable.subjects.additive_model.distributions import Marginal, Weights, cells, marginals
-from answerable.subjects.additive_model.form import AdditiveModel, Pair
+from answerable.subjects.additive_model.form import AdditiveModel
 from answerable.subjects.additive_model.loading import load
+from answerable.subjects.additive_model.parts import Pair
 
 from .arguments import Output, distribution, one_of, one_score_only, whole
 from .completions import MOST_ATOMS, Component, Probability, at_least_zero

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from answerable.errors import BadInput
-from answerable.subjects.additive_model.form import AdditiveModel, Shape
+from answerable.subjects.additive_model.form import AdditiveModel
 from answerable.subjects.additive_model.loading import load
+from answerable.subjects.additive_model.parts import Shape
 from answerable.subjects.additive_model.ranges import ranges, reachable
 
 from .arguments import one_score_only

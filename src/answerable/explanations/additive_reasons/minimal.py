@@ -53,16 +53,17 @@ def minimal_reasons(
         # A score of exactly 0 is class 1: class 0 must be kept by more than nothing.
         return kept >= needed if positive else kept > needed
 
-    def longer(chosen: tuple[int, ...], kept: Fraction, place: int) -> Iterator[tuple[tuple[int, ...], float]]:
-        while place < len(order) and enough(kept + left[place]):
-            j = order[place]
-            if enough(kept + excess[j]):
-                yield (*chosen, j), float(kept + excess[j] - needed)
-            else:
-                yield from longer((*chosen, j), kept + excess[j], place + 1)
-            place += 1
-
     if enough(Fraction(0)):
         yield (), float(-needed)
-    else:
-        yield from longer((), Fraction(0), 0)
+        return
+    stack: list[tuple[tuple[int, ...], Fraction, int]] = [((), Fraction(0), 0)]
+    while stack:
+        chosen, kept, place = stack.pop()
+        if place == len(order) or not enough(kept + left[place]):
+            continue
+        j = order[place]
+        stack.append((chosen, kept, place + 1))
+        if enough(kept + excess[j]):
+            yield (*chosen, j), float(kept + excess[j] - needed)
+        else:
+            stack.append(((*chosen, j), kept + excess[j], place + 1))

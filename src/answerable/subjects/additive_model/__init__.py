@@ -7,8 +7,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "content": ["digest"],
         "distributions": ["Marginal", "marginals"],
-        "form": ["AdditiveModel", "Pair", "Shape"],
+        "form": ["AdditiveModel"],
         "loading": ["load"],
+        "parts": ["Pair", "Shape"],
         "ranges": ["Range", "ranges"],
     },
 )

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from answerable.errors import BadInput
 
 from .encoding import level_name
-from .form import Shape
+from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
 

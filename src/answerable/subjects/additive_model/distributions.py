@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import AdditiveModel, Shape
+from .form import AdditiveModel
+from .parts import Shape
 from .ranges import inside, reachable
 
 Floats = npt.NDArray[np.float64]

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from answerable.errors import BadInput, CannotRead
 
 from .encoding import level_edges
-from .form import AdditiveModel, Pair, Shape, Task
+from .form import AdditiveModel, Task
+from .parts import Pair, Shape
 
 Floats = npt.NDArray[np.float64]
 LINKS: dict[str, Task] = {"identity": "regression", "logit": "binary", "mlogit": "multiclass"}

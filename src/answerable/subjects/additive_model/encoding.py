@@ -14,7 +14,7 @@ import polars as pl
 from answerable.errors import BadInput, unknown
 
 if TYPE_CHECKING:
-    from .form import AdditiveModel, Shape
+    from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,13 +24,14 @@ def level_edges(n_levels: int) -> Floats:
     return np.arange(n_levels + 1, dtype=np.float64) - 0.5
 
 
-def columns_of(X: Any, model: AdditiveModel) -> list[pl.Series | Floats]:
+def columns_of(X: Any, shapes: Sequence[Shape]) -> list[pl.Series | Floats]:
     """One column a feature, from a dataframe by name or from an array by place."""
+    names = [shape.name for shape in shapes]
     if isinstance(X, np.ndarray):
         rows = X[None] if X.ndim == 1 else X
-        if rows.ndim != 2 or rows.shape[1] != len(model.features):
-            mend = f"give one column each: {', '.join(model.names[:8])}"
-            raise BadInput(f"rows of {rows.shape[-1]} values for {len(model.features)} features", where="X", mend=mend)
+        if rows.ndim != 2 or rows.shape[1] != len(shapes):
+            mend = f"give one column each: {', '.join(names[:8])}"
+            raise BadInput(f"rows of {rows.shape[-1]} values for {len(shapes)} features", where="X", mend=mend)
         if rows.dtype == object:
             return [
                 pl.Series([None if _is_nan(v) else v for v in rows[:, j]], strict=False) for j in range(rows.shape[1])
@@ -39,10 +40,10 @@ def columns_of(X: Any, model: AdditiveModel) -> list[pl.Series | Floats]:
     from answerable.subjects.table import as_table
 
     frame = as_table(X)
-    absent = [name for name in model.names if name not in frame.columns]
+    absent = [name for name in names if name not in frame.columns]
     if absent:
         raise unknown("column", absent[0], frame.columns, where="X").within("the model's features")
-    return [frame[name] for name in model.names]
+    return [frame[name] for name in names]
 
 
 def _is_nan(value: Any) -> bool:

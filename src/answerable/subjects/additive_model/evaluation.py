@@ -8,6 +8,7 @@ import numpy.typing as npt
 from answerable.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
+BLOCK = 4096  # rows whose values stay in a core's own cache while all features are looked up
 MOST_WALKED = 8  # edges of a bucket that are compared one by one; more are searched
 
 
@@ -69,6 +70,38 @@ def look_up(
             while low < high and (inner[low] < x or (edge_goes_up and inner[low] == x)):
                 low += 1
         out[i] = values[low]
+
+
+@kernel
+def look_up_rows(
+    rows: Floats, inner: Floats, starts: npt.NDArray[np.intp], goes_up: npt.NDArray[np.bool_],
+    first: npt.NDArray[np.int32], first_starts: npt.NDArray[np.intp], origins: Floats, per_unit: Floats,
+    values: Floats, missing: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """:func:`look_up` of every feature, block by block; the tables of all stand one after the other."""
+    n_rows, n = rows.shape
+    for top in range(0, n_rows, BLOCK):
+        end = min(top + BLOCK, n_rows)
+        for j in range(n):
+            low, high = starts[j], starts[j + 1]
+            look_up(
+                rows[top:end, j], inner[low:high], goes_up[j], first[first_starts[j] : first_starts[j + 1]],
+                origins[j], per_unit[j], values[low + j : high + j + 1], missing[j], out[top:end, j],
+            )  # fmt: skip
+
+
+@kernel
+def first_outside(rows: Floats, low: Floats, high: Floats) -> int:
+    """Number of the first feature of which some value is missing or outside its ends; their number where none is."""
+    n_rows, n = rows.shape
+    inside = np.ones(n, np.bool_)
+    for i in range(n_rows):
+        for j in range(n):
+            inside[j] &= (rows[i, j] >= low[j]) & (rows[i, j] <= high[j])
+    for j in range(n):
+        if not inside[j]:
+            return j
+    return n
 
 
 @kernel

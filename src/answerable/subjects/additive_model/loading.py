@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,18 @@ def _from_file(path: Path, rows: Any) -> AdditiveModel:
         return _from_safetensors(path)
     if kind in ("text", "parquet"):
         return AdditiveModel.from_scorecard(path)
-    if zipfile.is_zipfile(path) and "schema.json" in zipfile.ZipFile(path).namelist():
+    if _holds_schema(path):
         return AdditiveModel.from_sklearn(_from_skops(path), rows)
     raise CannotRead(f"a file of kind {kind!r} is no additive model", where=str(path), mend=f"give {KINDS}")
+
+
+def _holds_schema(path: Path) -> bool:
+    """Whether it is an archive as skops writes it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "schema.json" in archive.namelist()
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
 
 
 def _from_safetensors(path: Path) -> AdditiveModel:
@@ -94,14 +103,18 @@ def _from_skops(path: Path) -> Any:
         from skops import io  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise missing_extra("skops", "additive") from None
-    unknown = io.get_untrusted_types(file=path)
+    unknown = _from_damaged(io.get_untrusted_types, path)
     if unknown:
         raise Refused(
             f"it holds types that are not trusted: {', '.join(unknown)[:200]}", where=str(path),
             mend="load it yourself once you trust them, and hand the object in",
         )  # fmt: skip
+    return _from_damaged(io.load, path)
+
+
+def _from_damaged(read: Callable[..., Any], path: Path) -> Any:
     try:
-        return io.load(path, trusted=[])
+        return read(file=path)
     except Exception as failure:  # a damaged archive may fail in any way
         said = " ".join(str(failure).split())[:120]
         raise CannotRead(f"no model can be read ({said})", where=str(path), mend="save it again with skops") from None

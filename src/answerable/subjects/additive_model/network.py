@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import MOST_PIECES, AdditiveModel, Shape, Task
+from .form import LARGEST, AdditiveModel, Task
+from .parts import MOST_PIECES, Shape
 
 Floats = npt.NDArray[np.float64]
 SMOOTH = {"Tanh": "tanh", "Sigmoid": "sigmoid"}
@@ -75,7 +77,8 @@ def from_nam(
         )
         rows = torch.as_tensor(np.asarray(columns, np.float64))
         with torch.no_grad():
-            parts = [net.double()(rows[:, [j]]).reshape(-1) for j, net in enumerate(networks.values())]
+            # copies, so that the caller's own networks keep their precision
+            parts = [deepcopy(net).double()(rows[:, [j]]).reshape(-1) for j, net in enumerate(networks.values())]
         return torch.stack(parts).sum(0).numpy() + intercept
 
     return AdditiveModel(
@@ -101,26 +104,36 @@ def from_tensors(tensors: Mapping[str, Floats], where: str = "tensors") -> Addit
     names = [key.removesuffix(".domain") for key in tensors if key.endswith(".domain")]
     if not names:
         raise BadInput("no tensor NAME.domain", where=where, mend="give each feature its domain as two numbers")
-    shapes = []
+    shapes, read = [], {"intercept"}
     for name in names:
         ends = np.asarray(tensors[f"{name}.domain"], np.float64).reshape(-1)
         if len(ends) != 2 or not np.isfinite(ends).all() or ends[0] >= ends[1]:
             mend = "give two finite numbers, low < high"
             raise BadInput("its domain is no interval", where=f"{where}, feature {name}", mend=mend)
-        layers = _stored_layers(name, tensors, where)
+        layers, of_layers = _stored_layers(name, tensors, where)
+        read |= {f"{name}.domain", *of_layers}
         shapes.append(_shape(name, layers, (float(ends[0]), float(ends[1])), MOST_PIECES))
-    intercept = np.asarray(tensors.get("intercept", np.zeros(1)), np.float64).reshape(-1)[:1]
+    left = sorted(tensors.keys() - read)
+    if left:
+        mend = "number a feature's layers 0, 1, 2, ... without a gap; activations have no number"
+        raise BadInput(f"the tensor {left[0][:80]!r} belongs to no layer", where=where, mend=mend)
+    intercept = np.asarray(tensors.get("intercept", np.zeros(1)), np.float64).reshape(-1)
+    if len(intercept) != 1:
+        raise BadInput(f"it has {len(intercept)} numbers", where=f"{where}, intercept", mend="give one")
     return AdditiveModel(
         tuple(shapes), intercept, task="binary", classes=("0", "1"), logit=True, source="neural additive model"
     )
 
 
-def _stored_layers(name: str, tensors: Mapping[str, Floats], where: str) -> list[Layer]:
+def _stored_layers(name: str, tensors: Mapping[str, Floats], where: str) -> tuple[list[Layer], list[str]]:
+    """The layers of a feature, and the names of the tensors that they are made of."""
     layers: list[Layer] = []
+    read: list[str] = []
     number, n_inputs, after_line = 0, 1, False
     while any(f"{name}.{number}.{kind}" in tensors for kind in ("weight", "exu_weight")):
         exponential = f"{name}.{number}.exu_weight" in tensors
         kind = "exu_" if exponential else ""
+        read += [f"{name}.{number}.{kind}{part}" for part in ("weight", "bias")]
         weight = np.asarray(tensors[f"{name}.{number}.{kind}weight"], np.float64)
         bias = np.asarray(tensors.get(f"{name}.{number}.{kind}bias", np.zeros(0)), np.float64).reshape(-1)
         weight = weight.reshape(-1, 1) if exponential else weight
@@ -132,15 +145,14 @@ def _stored_layers(name: str, tensors: Mapping[str, Floats], where: str) -> list
         if after_line:
             layers.append(Layer(ceiling=np.inf))
         if exponential:
-            slope = np.exp(weight)
-            layers += [Layer(slope, -slope[:, 0] * bias), Layer(ceiling=1.0)]
+            layers += _exponential(weight, bias)
         else:
             layers.append(Layer(weight, bias))
         number, n_inputs, after_line = number + 1, len(weight), not exponential
     if not layers:
         mend = f"save {name}.0.weight and {name}.0.bias"
         raise BadInput("it has no layer", where=f"{where}, feature {name}", mend=mend)
-    return layers
+    return layers, read
 
 
 def layers_of(network: Any, feature: str) -> list[Layer]:
@@ -161,8 +173,7 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
         elif kind in ("ReLU", "ReLU6"):
             found.append(Layer(ceiling=6.0 if kind == "ReLU6" else np.inf))
         elif kind == "ExU":
-            slope = np.exp(_array(step.weight).reshape(-1, 1))
-            found += [Layer(slope, -slope[:, 0] * _array(step.bias).reshape(-1)), Layer(ceiling=1.0)]
+            found += _exponential(_array(step.weight).reshape(-1, 1), _array(step.bias).reshape(-1))
         elif kind in ("Dropout", "Identity"):
             if kind == "Dropout" and step.training and step.p > 0:
                 raise BadInput("the network is in train mode", where=where, mend="call eval() first")
@@ -174,11 +185,23 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
     return found
 
 
+def _exponential(weight: Floats, bias: Floats) -> list[Layer]:
+    """ExU units: (n, 1) logarithms of slopes, (n,) where they start."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a slope that is not finite is refused by feature later
+        slope = np.exp(weight)
+        return [Layer(slope, -slope[:, 0] * bias), Layer(ceiling=1.0)]
+
+
 def _array(tensor: Any) -> Floats:
     return tensor.detach().double().cpu().numpy()
 
 
 def _shape(name: str, layers: list[Layer], ends: tuple[float, float], most_pieces: int) -> Shape:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = _chord_errors(layers, np.asarray(ends, np.float64))[1]
+    if not scale < LARGEST:
+        what, mend = f"its units add up to {scale:.0e}, beyond {LARGEST:.0e}", "mend the fitted model"
+        raise BadInput(what, where=f"feature {name}", mend=mend)
     exact = None if any(layer.smooth for layer in layers) else _lines_of(name, layers, ends, most_pieces)
     return exact or _enclosed(name, layers, ends, most_pieces)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from answerable.errors import BadInput, CannotRead
 
-from .form import AdditiveModel, Pair, Shape
+from .form import AdditiveModel
+from .parts import Pair, Shape
 
 FORMAT = "answerable additive model 1"
 _SHAPE = {"edges", "coefficients", "origins", "allowed", "missing", "weights"}
@@ -50,17 +51,32 @@ def from_json(source: Any) -> AdditiveModel:
         document = source if isinstance(source, Mapping) else json.loads(source)
         if document.get("format") != FORMAT:
             raise BadInput(f"its format is {str(document.get('format'))[:40]!r}", where=where, mend=f"give {FORMAT!r}")
+        _check_kinds(document)
         return AdditiveModel(
             tuple(Shape(**_fields(entry, _SHAPE)) for entry in document["features"]),
             _array(document["intercept"]),
             tuple(Pair(**_fields(entry, _PAIR)) for entry in document["pairs"]),
             task=document["task"], classes=tuple(document["classes"]), cutoff=float(document["cutoff"]),
-            logit=bool(document["logit"]), source=str(document["source"]),
+            logit=document["logit"], source=document["source"],
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
         said = " ".join(str(failure).split())[:120]
         mend = "save it again with to_json"
         raise CannotRead(f"no additive model can be read ({said})", where=where, mend=mend) from None
+
+
+def _check_kinds(document: Mapping[str, Any]) -> None:
+    """Raise TypeError where what must be text, a list or true or false is something else."""
+    features = document["features"]
+    lists = [document["classes"], *(entry.get("levels", []) for entry in features)]
+    words = [document["task"], document["source"], *(entry["name"] for entry in features)]
+    marks = [document["logit"], *(entry.get(name, False) for entry in features for name in ("integer", "edge_goes_up"))]
+    if not all(isinstance(part, list) for part in lists):
+        raise TypeError("classes or levels are no list")
+    if not all(isinstance(word, str) for word in (*words, *(word for part in lists for word in part))):
+        raise TypeError("a name, class or level is no text")
+    if not all(isinstance(mark, bool) for mark in marks):
+        raise TypeError("logit, integer or edge_goes_up is neither true nor false")
 
 
 def _fields_of(part: Shape | Pair) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .form import AdditiveModel, Shape
+from .form import AdditiveModel
+from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,7 +17,8 @@ from answerable.errors import BadInput
 
 from .boosting import shapes_of_trees
 from .encoding import columns_of, encoded_column, level_edges, level_name
-from .form import AdditiveModel, Shape, Task
+from .form import AdditiveModel, Task
+from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
 LINEAR = "coef_", "intercept_"
@@ -296,7 +297,7 @@ def _observed(shapes: list[Shape], X: Any) -> list[Shape]:
     """The shapes over the range that the rows cover, with the rows' weights."""
     import dataclasses
 
-    columns = columns_of(X, AdditiveModel(tuple(shapes), np.zeros(shapes[0].coefficients.shape[2])))
+    columns = columns_of(X, shapes)
     found = []
     for shape, column in zip(shapes, columns, strict=True):
         encoded = encoded_column(shape, column)
@@ -316,7 +317,7 @@ def _refuse_one_hot(shapes: list[Shape], X: Any) -> None:
     if X is None:
         return
 
-    columns = columns_of(X, AdditiveModel(tuple(shapes), np.zeros(shapes[0].coefficients.shape[2])))
+    columns = columns_of(X, shapes)
     groups: dict[str, list[int]] = {}
     for j, shape in enumerate(shapes):
         if not shape.levels and "_" in shape.name:

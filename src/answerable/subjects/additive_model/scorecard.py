@@ -12,7 +12,8 @@ import polars as pl
 from answerable.errors import BadInput, unknown
 from answerable.subjects.table import read_table
 
-from .form import AdditiveModel, Shape
+from .form import AdditiveModel
+from .parts import Shape
 
 BASE, CUTOFF = "(base)", "(cutoff)"
 
