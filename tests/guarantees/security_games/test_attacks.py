@@ -126,3 +126,18 @@ def test_worthless_attacks_still_count_in_any_unit() -> None:
         same_end=True, zero_sum=False,
     )  # fmt: skip
     assert solve(game).value == pytest.approx(solve(tiny).value) == pytest.approx(-0.75)
+
+
+def test_a_patrol_with_too_many_coverages_is_solved_by_best_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many states double oracle takes over by itself, and proves the same value."""
+    rng = np.random.default_rng(3)
+    targets = np.sort(rng.choice(49, 12, replace=False))
+    worth = rng.uniform(0.2, 1, 12)
+    game = SecurityGame(lattice(7, 7), targets, worth, worth, (np.array([4, 34, 30]),), 8)
+    listed = solve(game)
+    monkeypatch.setattr("answerable.guarantees.security_games.solver.QUICK_STATES", 20)
+    answered = solve(game)
+    assert (listed.n_rows > 0, listed.method) == (True, "simplex")
+    assert (answered.n_rows, answered.method) == (0, "double-oracle")
+    assert answered.value == pytest.approx(listed.value, abs=1e-9)
+    assert answered.gap <= 1e-9

@@ -21,7 +21,7 @@ import numpy as np
 from answerable.errors import BadInput
 
 from .bimatrix import lemke_howson
-from .coverage import Bools, TooManyStates
+from .coverage import MOST_STATES, Bools, TooManyStates
 from .game import Actions, SecurityGame, actions, attack_matrix, payoffs
 from .graph import Floats, Ints
 from .minimax import Minimax, minimax
@@ -35,6 +35,7 @@ Concept = Literal["auto", "nash", "stackelberg"]
 Method = Literal["auto", "simplex", "interior-point", "double-oracle", "rm", "rm+", "prm+", "sparse"]
 Form = Literal["walks", "schedules"]
 
+QUICK_STATES = 50_000  # of one patrol's step; beyond them double oracle proves the same value sooner
 EXACT_NASH = 40  # rows and columns up to which Lemke and Howson's path is followed in fractions
 
 
@@ -140,10 +141,13 @@ def solve(
         raise BadInput("double oracle lists walks", where="method", mend="ask with form walks")
     if method == "double-oracle":
         return by_oracle(game, tolerance)
+    by_answers = game.zero_sum and method == "auto" and form == "walks"
+    # a team's joint coverages are searched in every round of double oracle too: one patrol alone is sooner done by it
+    most_states = QUICK_STATES if by_answers and len(game.homes) == 1 else MOST_STATES
     try:
-        rows = listed(game, form=form, simple=simple, strict=strict)
+        rows = listed(game, form=form, simple=simple, strict=strict, most_states=most_states)
     except TooManyStates:
-        if not (game.zero_sum and method == "auto" and form == "walks"):
+        if not by_answers:
             raise
         return by_oracle(game, tolerance)
     own, other = payoffs(game, rows.covered, rows.cost)
@@ -152,9 +156,14 @@ def solve(
     return _simultaneous(game, rows, own, other) if concept == "nash" else _committed(game, rows, own, other, threads)
 
 
-def listed(game: SecurityGame, *, form: Form = "walks", simple: bool = False, strict: bool = True) -> Actions:
-    """The reduced game's rows in either form."""
-    return schedule_actions(game, simple=simple, strict=strict) if form == "schedules" else actions(game)
+def listed(
+    game: SecurityGame, *, form: Form = "walks", simple: bool = False, strict: bool = True,
+    most_states: int = MOST_STATES,
+) -> Actions:  # fmt: skip
+    """The reduced game's rows in either form; of walks at most so many states a step."""
+    if form == "schedules":
+        return schedule_actions(game, simple=simple, strict=strict)
+    return actions(game, most_states=most_states)
 
 
 def by_oracle(game: SecurityGame, tolerance: float) -> Solution:
