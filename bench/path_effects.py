@@ -95,6 +95,9 @@ def one_mediator(n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "m": m, "z": z, "y": y})
 
 
+TIMES = 20  # of ours, which takes a few milliseconds
+
+
 def in_all(frame: pl.DataFrame) -> list[float]:
     """Direct and mediated effect from the regressions alone, as the peers estimate them; intervals are made too."""
     found = PathSpecificEffects({"M": ["m"]}, learner="linear", n_folds=1).fit(
@@ -103,6 +106,14 @@ def in_all(frame: pl.DataFrame) -> list[float]:
     assert all(one.interval.low < one.interval.high for one in found.effects)
     plug_in = {levels: one.plug_in for levels, one in found.scores()[0].items()}
     return [plug_in[0, 1] - plug_in[0, 0], plug_in[1, 1] - plug_in[0, 1]]
+
+
+def many_times(frame: pl.DataFrame) -> list[float]:
+    """The same fit again and again, since one takes a few milliseconds; the last is compared."""
+    found: list[float] = []
+    for _ in range(TIMES):
+        found = in_all(frame)
+    return found
 
 
 def simulations(quick: bool) -> Race:
@@ -122,9 +133,11 @@ def simulations(quick: bool) -> Race:
         return [float(summary.loc["ADE (control)", "Estimate"]), float(summary.loc["ACME (treated)", "Estimate"])]
 
     return Race(
-        work="direct and mediated effect, 4000 rows", peer="statsmodels Mediation", package="statsmodels",
-        ours=lambda: in_all(own), theirs=theirs, tolerance=0.05, why="its own simulation error",
-        sample=f"{drawn} of 1000 draws", their_share=drawn / 1000, target_ratio=1000,
+        work=f"{TIMES} times direct and mediated effect, 4000 rows", peer="statsmodels Mediation",
+        package="statsmodels",
+        ours=lambda: many_times(own), theirs=theirs, tolerance=0.05,
+        why="its own simulation error", sample=f"{drawn} of {TIMES} x 1000 draws",
+        their_share=drawn / 1000 / TIMES, target_ratio=1000,
     )  # fmt: skip
 
 
@@ -142,9 +155,10 @@ def resamples(quick: bool) -> Race:
         return [float(found["Direct"]), float(found["Indirect"])]
 
     return Race(
-        work="direct and mediated effect, 4000 rows", peer="pingouin bootstrap", package="pingouin",
-        ours=lambda: in_all(own), theirs=theirs, tolerance=0.02, why="its outcome line has one slope for both arms",
-        sample=f"{drawn} of 500 draws", their_share=drawn / 500, target_ratio=50,
+        work=f"{TIMES} times direct and mediated effect, 4000 rows", peer="pingouin bootstrap", package="pingouin",
+        ours=lambda: many_times(own), theirs=theirs, tolerance=0.02,
+        why="its outcome line has one slope for both arms", sample=f"{drawn} of {TIMES} x 500 draws",
+        their_share=drawn / 500 / TIMES, target_ratio=50,
     )  # fmt: skip
 
 

@@ -378,7 +378,8 @@ class PathEffects:
             ]
         psi = self._score(query, 0, self.settings.self_normalize).psi
         sample = self._sample._replace(bounds=UNBOUNDED)
-        return Effect(f"theta{query}", sample.interval([psi]), None, sample.standard_error([psi]), float("nan"))
+        interval, se = sample.interval([psi])
+        return Effect(f"theta{query}", interval, None, se, float("nan"))
 
     def summary(self) -> pl.DataFrame:
         """One row for each effect: estimate, standard error, interval, p-value; comparison minus reference."""

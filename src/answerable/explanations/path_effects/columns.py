@@ -11,6 +11,7 @@ import polars as pl
 
 from answerable.errors import BadInput, unknown
 from answerable.statistics import Floats, Ints
+from answerable.statistics.inputs import Bools
 
 OTHER, MISSING = -1, -2  # of the treatment: a value that is neither of the two, and none
 MOST_KINDS = 50  # words of one column, each of which becomes a column of its own
@@ -208,9 +209,10 @@ def _treatment(column: pl.Series, roles: Roles, where: str) -> tuple[Ints, tuple
     if labels[0] == labels[1]:
         raise BadInput(f"reference and comparison are both {labels[0]!r}", where=place, mend="give two values")
     codes = np.full(len(values), OTHER, dtype=np.int64)
-    codes[values.is_null().to_numpy()] = MISSING
+    if values.null_count():
+        codes[values.is_null().to_numpy()] = MISSING
     for arm, label in enumerate(labels):
-        codes[(values == label).fill_null(False).to_numpy()] = arm
+        codes[_are(values, label)] = arm
     return codes, labels
 
 
@@ -357,7 +359,13 @@ def _as_words(column: pl.Series) -> pl.Series:
 
 def _words(column: pl.Series) -> list[str]:
     """The distinct values as words, sorted; without missing ones."""
-    return sorted(_as_words(column).drop_nulls().unique().to_list())
+    return sorted({word for word in _as_words(column.unique()).to_list() if word is not None})
+
+
+def _are(values: pl.Series, word: str) -> Bools:
+    """Which of some words are this one; a missing one is not."""
+    same = values == word
+    return (same.fill_null(False) if same.null_count() else same).to_numpy()
 
 
 def _word(value: Any) -> str:

@@ -94,22 +94,26 @@ class Sample(NamedTuple):
     bounds: Bounds = UNBOUNDED
     span: float = np.inf
 
-    def interval(self, psi: Sequence[Floats]) -> Interval:
-        """The interval of an effect from its scores in each split; those that do not vary say nothing of scatter."""
-        varied = [one for one in psi if np.ptp(one) > 0]
-        if len(varied) > 1:
-            return median_of_splits(varied, clusters=self.clusters, level=self.level)
-        one = varied[0] if varied else psi[0]
-        bounds = self.bounds if varied else (max(self.bounds[0], -self.span), min(self.bounds[1], self.span))
-        inside = bounds if bounds[0] <= one.mean() <= bounds[1] else UNBOUNDED
-        return influence_interval(one, clusters=self.clusters, level=self.level, bounds=inside)
+    def interval(self, psi: Sequence[Floats]) -> tuple[Interval, float]:
+        """The interval of an effect from its scores in each split, and its standard error.
 
-    def standard_error(self, psi: Sequence[Floats]) -> float:
-        """From the half width of the interval that no bound cuts; 0 where no score varies."""
-        if all(np.ptp(one) == 0 for one in psi):
-            return 0.0
-        interval = self._replace(bounds=UNBOUNDED).interval(psi)
-        return (interval.high - interval.low) / 2 / float(t_quantile(self.level, self.units - 1))
+        The standard error is from the half width of the interval that no bound cuts; 0 where no score varies. Splits
+        whose scores do not vary say nothing of scatter.
+        """
+        varied = [one for one in psi if np.ptp(one) > 0]
+        if not varied:
+            low, high = max(self.bounds[0], -self.span), min(self.bounds[1], self.span)
+            inside = (low, high) if low <= psi[0].mean() <= high else UNBOUNDED
+            return influence_interval(psi[0], clusters=self.clusters, level=self.level, bounds=inside), 0.0
+        if len(varied) > 1:
+            interval = median_of_splits(varied, clusters=self.clusters, level=self.level)
+        else:
+            interval = influence_interval(varied[0], clusters=self.clusters, level=self.level)
+        se = (interval.high - interval.low) / 2 / float(t_quantile(self.level, self.units - 1))
+        low, high = self.bounds
+        if len(varied) == 1 and low <= interval.value <= high:
+            interval = interval._replace(low=max(interval.low, low), high=min(interval.high, high))
+        return interval, se
 
 
 def effects(
@@ -132,31 +136,37 @@ def effects(
     chosen = contrasts(blocks)
     psi = {one.name: [difference(split, one) for split in scores] for one in chosen}
     paths = [one.name for one in chosen if one.name not in ("total", "indirect")]
-    bands = _bands({name: psi[name] for name in paths}, sample, seed, resamples)
+    told = {one.name: sample.interval(psi[one.name]) for one in chosen}
+    bands = _bands({name: psi[name] for name in paths}, told, sample, seed, resamples)
     found = []
     for one in chosen:
-        interval, se = sample.interval(psi[one.name]), sample.standard_error(psi[one.name])
+        interval, se = told[one.name]
         p = float(2 * special.stdtr(sample.units - 1, -abs(interval.value) / se)) if se > 0 else float("nan")
         found.append(Effect(one.name, interval, bands.get(one.name), se, p))
     return found
 
 
-def _bands(psi: Mapping[str, Sequence[Floats]], sample: Sample, seed: int, resamples: int) -> dict[str, Interval]:
+def _bands(
+    psi: Mapping[str, Sequence[Floats]],
+    told: Mapping[str, tuple[Interval, float]],
+    sample: Sample,
+    seed: int,
+    resamples: int,
+) -> dict[str, Interval]:
     """Bands of the first split's scores, moved to the median of all and widened by their scatter.
 
     An effect whose scores do not vary keeps its own interval.
     """
-    found = {name: sample.interval(some) for name, some in psi.items() if np.ptp(some[0]) == 0}
-    told = [name for name in psi if name not in found]
-    if not told:
+    found = {name: told[name][0] for name, some in psi.items() if np.ptp(some[0]) == 0}
+    varied = [name for name in psi if name not in found]
+    if not varied:
         return found
-    table = np.column_stack([psi[name][0] for name in told])
+    table = np.array([psi[name][0] for name in varied]).T  # each effect in one piece, which is quicker to sum
     bands = simultaneous_intervals(table, seed=seed, resamples=resamples, clusters=sample.clusters, level=sample.level)
-    for name, band in zip(told, bands, strict=True):
+    for name, band in zip(varied, bands, strict=True):
         if len(psi[name]) > 1:
-            half = band.high - band.value
-            half *= sample.standard_error(psi[name]) / sample.standard_error(psi[name][:1])
-            middle = sample.interval(psi[name]).value
-            band = Interval(middle, middle - half, middle + half, sample.level, band.method)
+            interval, se = told[name]
+            half = (band.high - band.value) * se / sample.interval(psi[name][:1])[1]
+            band = Interval(interval.value, interval.value - half, interval.value + half, sample.level, band.method)
         found[name] = band
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from answerable.compiled import kernel
 from answerable.statistics import Floats, Ints
 
 MOST_STEPS = 60
 STEEPEST = 30.0  # log-odds beyond which a probability is 0 or 1 for every purpose here
+LEAST_CURVATURE = 1e-10
 
 
 def scaled(X: Floats) -> Floats:
@@ -19,10 +21,15 @@ def scaled(X: Floats) -> Floats:
 
     Returns
     -------
-    (n, p + 1) float64
+    (p + 1, n) float64, a row a column: sums over rows of the table then run through memory
     """
-    spread = X.std(axis=0)
-    return np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)])
+    design = np.empty((X.shape[1] + 1, len(X)))
+    design[0] = 1.0
+    for place, column in enumerate(X.T, start=1):
+        centred = column - column.mean()
+        spread = np.sqrt(centred @ centred / len(centred))
+        design[place] = centred / (spread if spread > 0 else 1.0)
+    return design
 
 
 def regressed(
@@ -35,7 +42,7 @@ def regressed(
 
     Parameters
     ----------
-    design : (n, p + 1) float64 from `scaled`
+    design : (p + 1, n) float64 from `scaled`
     columns : how many of the first p columns are used
     train : (m,) int64 rows to fit on
     target : (m,) float64, 0 or 1 for ``logistic``
@@ -46,39 +53,55 @@ def regressed(
     -------
     (k,) float64 : the mean, or for ``logistic`` the probability of 1
     """
-    rows = design[train, : columns + 1]
+    rows = design[: columns + 1].take(train, axis=1)
     penalty = np.full(columns + 1, l2 * len(train))
     penalty[0] = 0.0
-    asked = design[wanted, : columns + 1]
-    if not logistic:
-        return asked @ _solved(rows.T @ rows, rows.T @ target, penalty)
-    return 1 / (1 + np.exp(-np.clip(asked @ _newton(rows, target, penalty), -STEEPEST, STEEPEST)))
+    if logistic:
+        log_odds = (_newton(rows, target, penalty) @ design[: columns + 1]).take(wanted)
+        return 1 / (1 + np.exp(-np.clip(log_odds, -STEEPEST, STEEPEST)))
+    return (_solved(rows @ rows.T, rows @ target, penalty) @ design[: columns + 1]).take(wanted)
 
 
 def _newton(rows: Floats, target: Floats, penalty: Floats) -> Floats:
     """Coefficients of the logistic fit; where the arms are separated, those of the last step within reach."""
-    coefficients = np.zeros(rows.shape[1])
+    coefficients = np.zeros(len(rows))
     share = target.mean()
     coefficients[0] = np.log(share / (1 - share))
-    loss = np.inf
+    excess, curvature = np.empty(len(target)), np.empty(len(target))
+    loss = _logistic_loss(coefficients @ rows, target, excess, curvature)
     for _ in range(MOST_STEPS):
-        linear = rows @ coefficients
-        probability = 1 / (1 + np.exp(-np.clip(linear, -STEEPEST, STEEPEST)))
-        gradient = rows.T @ (probability - target) + penalty * coefficients
-        curvature = np.maximum(probability * (1 - probability), 1e-10)
-        step = _solved(rows.T @ (rows * curvature[:, None]), gradient, penalty)
+        gradient = rows @ excess + penalty * coefficients
+        step = _solved((rows * curvature) @ rows.T, gradient, penalty)
         scale, before = 1.0, loss
         while True:
             trial = coefficients - scale * step
-            linear = rows @ trial
-            loss = float(np.logaddexp(0, linear).sum() - target @ linear + 0.5 * penalty @ trial**2)
-            if loss <= before + 1e-12 * abs(before) or scale < 1e-6 or not np.isfinite(before):
+            linear = trial @ rows
+            loss = _logistic_loss(linear, target, excess, curvature) + 0.5 * float(penalty @ trial**2)
+            if loss <= before + 1e-12 * abs(before) or scale < 1e-6:
                 break
             scale /= 2
         coefficients = trial
         if np.abs(scale * step).max() < 1e-10 * (1 + np.abs(coefficients).max()) or np.abs(linear).min() > STEEPEST:
             break
     return coefficients
+
+
+@kernel
+def _logistic_loss(linear: Floats, target: Floats, excess: Floats, curvature: Floats) -> float:
+    """The loss; what it falls by with the log-odds of each row, and how that changes, are written beside it."""
+    loss, factors = 0.0, 1.0
+    for i in range(len(linear)):
+        small = np.exp(-abs(linear[i]))
+        larger = 1 / (1 + small)
+        loss += max(linear[i], 0.0) - target[i] * linear[i]
+        # One logarithm for some hundreds of factors between 1 and 2, where one for each would take most of the time.
+        factors *= 1 + small
+        if factors > 1e300:
+            loss += np.log(factors)
+            factors = 1.0
+        excess[i] = (larger if linear[i] >= 0 else small * larger) - target[i]
+        curvature[i] = max(small * larger * larger, LEAST_CURVATURE)
+    return loss + np.log(factors)
 
 
 def _solved(gram: Floats, moment: Floats, penalty: Floats) -> Floats:
