@@ -38,7 +38,6 @@ class Way(NamedTuple):
     quick: int
     nested: Nested = "reuse"
     splits: int = 1
-    studies: int = STUDIES
 
     def __str__(self) -> str:
         parts = ", parts" if self.nested == "split" else ""
@@ -53,10 +52,10 @@ COVERAGE = (
     Way("randomised", "trees", 2000, 50),
     Way("randomised", "trees", 2000, 50, "split"),
     Way("binary", "trees", 2000, 20),
-    Way("binary", "trees", 8000, 5, studies=300),
+    Way("binary", "trees", 8000, 5),
     Way("wide", "trees", 2000, 10),
-    Way("wide", "trees", 2000, 2, "split", splits=5, studies=200),
-    Way("wide", "trees", 8000, 2, studies=200),
+    Way("wide", "trees", 2000, 2, "split", splits=5),
+    Way("wide", "trees", 8000, 2),
 )
 PATHS = ("total", "direct", "through W", "through V")
 TABLE_4: dict[Replica, float] = {"binary": -0.001, "continuous": 0.006}
@@ -74,9 +73,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from mediation()
     seconds: list[float] = []
     for way in COVERAGE:
-        yield from coverage(way, way.quick if quick else way.studies, seconds)
+        yield from coverage(way, way.quick if quick else STUDIES, seconds)
     yield from spread(4000, 6 if quick else 100, seconds)
-    yield from table_4(8000 if quick else 32_000, 2 if quick else 20, seconds)
+    yield from table_4(8000 if quick else 32_000, 2 if quick else 100, seconds)
     yield "time of the made-up studies [s]", None, sum(seconds), "one core; kept from run to run"
 
 
