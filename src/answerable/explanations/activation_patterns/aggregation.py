@@ -10,7 +10,7 @@ the informative ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -48,15 +48,27 @@ def input_importance(
 
     Raises
     ------
-    BadInput : no p-values for ``auto``, lengths that differ, or a term of more than two features
+    BadInput : an unknown rule, no p-values for ``auto``, lengths that differ, a missing value, or a term of more than
+        two features or of one that is not there
     """
     size = np.abs(np.asarray(values, dtype=np.float64))
     if len(size) != len(terms):
         raise BadInput(f"{len(size)} values for {len(terms)} terms", where="aggregation", mend="give one for each term")
+    if np.isnan(size).any():
+        raise BadInput(
+            "it is missing", where=f"value of term {int(np.argmax(np.isnan(size))) + 1}", mend="leave it out"
+        )
     if any(not 1 <= len(term) <= 2 for term in terms):
         raise BadInput("a term has more than two features", where="aggregation", mend="leave it out")
+    if any(not 0 <= feature < n_features for term in terms for feature in term):
+        raise BadInput(f"a term names a feature beyond the {n_features}", where="aggregation", mend="count from 0")
+    if rule not in get_args(Rule):
+        raise BadInput(f"it is {rule!r}", where="rule", mend="choose auto, max or stronger")
     if rule == "auto" and p_values is None:
         raise BadInput("no p-values are given", where="aggregation, rule auto", mend="give them, or choose max")
+    if p_values is not None and len(p_values) != len(terms):
+        what = f"{len(p_values)} p-values for {len(terms)} terms"
+        raise BadInput(what, where="aggregation", mend="give one for each term")
     own = np.zeros(n_features)
     informative = np.zeros(n_features, dtype=bool)
     clear = np.zeros(len(terms), dtype=bool) if p_values is None else np.asarray(p_values) * len(terms) < alpha

@@ -12,6 +12,7 @@ import polars as pl
 from answerable.errors import BadInput, unknown
 from answerable.statistics import Bools, Floats, Ints
 
+from .checks import LARGEST
 from .replicas import Replica, compas_rows, make_replica
 from .xai_tris import Background
 
@@ -114,11 +115,15 @@ def tabulated(
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise BadInput("it stands twice", where=f"features, column {twice}", mend="name it once")
+    if not names:
+        raise BadInput("no column is left beside the target", where=where, mend="give a table of features and a target")
     if target in names:
         raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
     X = np.column_stack([_numbers(frame[name], where) for name in names])
     words = {name: sorted(frame[name].cast(pl.String).unique()) for name in names if not _is_numeric(frame[name])}
     kinds = tuple(name for name in names if name in nominal or (recipe == "compas" and name == "race"))
+    if numeric and not _is_numeric(frame[target]):
+        raise BadInput("its entries are no numbers", where=f"{where}, column {target}", mend="set link = logit")
     if numeric:
         return Cases(frame.select(names), X, _numbers(frame[target], where), "", words, kinds)
     y, positive = _labels(frame[target], positive, where)
@@ -141,19 +146,25 @@ def _numbers(column: pl.Series, where: str) -> Floats:
     where = f"{where}, column {column.name}"
     if _is_numeric(column):
         numbers = column.cast(pl.Float64).to_numpy()
+    elif column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        raise BadInput("its entries are neither numbers nor words", where=where, mend="leave it out")
     else:
         numbers = column.cast(pl.String).rank("dense").cast(pl.Float64).to_numpy()
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise BadInput("the entry is missing", where=f"{where}, row {int(np.argmax(bad)) + 1}", mend="drop the row")
+    most = float(np.max(np.abs(numbers), initial=0.0))
+    if most > LARGEST:
+        raise BadInput(f"an entry is {most:.3g} in size", where=where, mend="give it in a larger unit")
     return numbers
 
 
 def _labels(column: pl.Series, positive: str, where: str) -> tuple[Floats, str]:
     """1 where the label is the positive one, and which that is."""
     where = f"{where}, column {column.name}"
-    if column.null_count():
-        row = int(np.argmax(column.is_null().to_numpy()))
+    missing = column.is_null() if not column.dtype.is_float() else column.is_null() | column.is_nan()
+    if missing.any():
+        row = int(np.argmax(missing.fill_null(True).to_numpy()))
         raise BadInput("the target is missing", where=f"{where}, row {row + 1}", mend="drop the row")
     words = column.cast(str).to_numpy()
     labels = sorted(set(words.tolist()), key=_as_number)

@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from answerable.errors import BadInput
+from answerable.errors import BadInput, unknown
 from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
 
 from .aggregation import Rule, input_importance
+from .checks import LARGEST, Scale
 from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes
 from .logistic import Link, given_fit, multivariate_refit, univariate_slopes
 from .solver import (
-    Scale,
     Term,
     TermScores,
     activation_pattern,
@@ -33,6 +33,7 @@ from .solver import (
 if TYPE_CHECKING:
     import polars as pl
 
+NUMBERS = ("product", "sd_model", "sd_pattern", "pattern", "discriminability", "slope", "weight")
 RESAMPLED = ("slope", "sd_model", "sd_pattern", "pattern", "product")
 
 
@@ -106,8 +107,14 @@ class _Pattern(TransformerMixin, BaseEstimator):
             pattern = activation_pattern(z, _model_output(refit.linear, self.scale, self.link), weights=counts)
             return np.concatenate([ratio, sd_model, sd_pattern, pattern, sd_model * sd_pattern])
 
+        def told(rows: Any) -> Floats:
+            try:
+                return numbers(rows)
+            except BadInput as failed:
+                raise failed.within("a resample of the rows") from None
+
         found = bootstrap_intervals(
-            numbers, np.arange(len(y)), seed=self.random_state, resamples=self.n_boot, level=self.level,
+            told, np.arange(len(y)), seed=self.random_state, resamples=self.n_boot, level=self.level,
             method="percentile", strata=y if self.link == "logit" else None,
         )  # fmt: skip
         n_terms = z.shape[1]
@@ -159,6 +166,8 @@ class _Pattern(TransformerMixin, BaseEstimator):
         rule : ``max``, ``stronger`` or ``auto``; the estimator's own when left out
         """
         check_is_fitted(self)
+        if number not in NUMBERS:
+            raise unknown("number", number, NUMBERS, where="input_importance")
         values = np.nan_to_num(np.asarray(getattr(self.scores_, number), dtype=np.float64))
         return input_importance(
             values, self.terms_, self.n_features_in_, rule=rule or self.aggregate, p_values=self.scores_.p_informative,
@@ -193,7 +202,11 @@ class _Pattern(TransformerMixin, BaseEstimator):
         import polars as pl
 
         check_is_fitted(self)
+        if isinstance(feature, str) and feature not in self.feature_names_:
+            raise unknown("feature", feature, self.feature_names_, where="shape")
         j = self.feature_names_.index(feature) if isinstance(feature, str) else int(feature)
+        if (j,) not in self.terms_:
+            raise BadInput("it has no curve of its own", where=f"shape, feature {feature}", mend="choose one that has")
         number = self.terms_.index((j,))
         values, s = self.component_values(X)[:, number], self.scores_
         model = s.weight[number] * (values - values.mean())
@@ -398,6 +411,9 @@ class PatternQLR(_Pattern):
                 where=f"feature {self.nominal[0]}",
                 mend="give one column of 0 and 1 for each kind, or use PatternGAM",
             )
+        if np.max(np.abs(X)) > LARGEST:
+            what = f"an entry is {np.max(np.abs(X)):.3g} in size"
+            raise BadTable(what, where="X", mend="give the feature in a larger unit")
         weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
         shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
         self.mean_ = shares @ X if self.standardize else np.zeros(X.shape[1])
@@ -406,11 +422,14 @@ class PatternQLR(_Pattern):
         two_values = [len(np.unique(X[:, j])) > 2 for j in range(X.shape[1])]
         self.terms_ = quadratic_terms(X.shape[1], squares=two_values)
         target = self._target(y)
-        self._settle(X, target, self.component_values(X), self.terms_, weights)
+        self._settle(X, target, self._monomials(X), self.terms_, weights)
         return self
 
     def component_values(self, X: Any) -> Floats:
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        """(n_samples, n_terms) features, squares and products at rows."""
+        return self._monomials(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _monomials(self, X: Floats) -> Floats:
         return quadratic_features((X - self.mean_) / self.scale_, self.terms_)
 
     def decision_function(self, X: Any) -> Floats:
@@ -434,6 +453,8 @@ def _row_weights(weights: Any, n: int) -> Floats:
         raise BadTable("a weight is missing or negative", where="sample_weight", mend="give weights of at least 0")
     if not found.any():
         raise BadTable("every weight is zero", where="sample_weight", mend="give weights above 0")
+    if found.max() > LARGEST:
+        raise BadTable(f"a weight is {found.max():.3g}", where="sample_weight", mend="give smaller ones")
     return found
 
 

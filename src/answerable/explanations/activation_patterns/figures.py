@@ -64,8 +64,9 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
             f"{worst['sd_pattern']:.2f}"
         )
     else:
+        how_sure = "is most" if top["verdict"] == "informative and used" else "may be most"
         finding = (
-            f"{_short(top['term'])} is most informative and used: {top['sd_pattern']:.2f} of {top['sd_model']:.2f}"
+            f"{_short(top['term'])} {how_sure} informative and used: {top['sd_pattern']:.2f} of {top['sd_model']:.2f}"
         )
     return _finished(
         alt.layer(*layers).properties(height=alt.Step(LINE)),
@@ -134,7 +135,7 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
         width,
         finding,
         "1: the term is used as it is linked with the target. 0: used, but linked with nothing. Below 0: used against "
-        f"its link. Hatch: within {margin:g} of 0. Whiskers are cut at {low:g} and {high:g}." + which,
+        f"its link. Hatch: within {margin:g} of 0. Dots and whiskers are cut at {low:g} and {high:g}." + which,
         f"Slopes of {len(rows)} terms with intervals; {len(inside)} lie wholly within {margin:g} of zero.",
         right=28,
     )

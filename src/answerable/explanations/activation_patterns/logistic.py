@@ -250,6 +250,8 @@ def univariate_slopes(
     """
     shares = _shares(weights, len(y))
     target = np.ascontiguousarray(y, dtype=np.float64)
+    if link == "logit":
+        _both_classes(float(shares @ target))
     n_columns = z.shape[1]
     moments, found = np.empty((n_columns, 5)), np.empty((n_columns, 2))
     status = np.zeros(n_columns, dtype=np.int64)
@@ -322,6 +324,8 @@ def multivariate_refit(
         without a ridge; the line names the column
     """
     shares = _shares(weights, len(y))
+    if link == "logit":
+        _both_classes(float(shares @ y))
     mean = shares @ z
     std = np.sqrt(np.maximum(shares @ (z - mean) ** 2, 0.0))
     kept = np.flatnonzero(std > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
@@ -387,7 +391,12 @@ def _newton_together(
     for _step in range(MOST_STEPS):
         p = expit(linear)
         gradient = standard.T @ (shares * (p - y)) + penalty * beta
-        factor = _factor(standard, np.sqrt(shares * p * (1 - p)), penalty, names)
+        try:
+            factor = _factor(standard, np.sqrt(shares * p * (1 - p)), penalty, names)
+        except BadInput:
+            # Columns that determine each other do so whatever the rows weigh; else the fit ran off to 0 and 1.
+            _factor(standard, np.sqrt(shares), penalty, names)
+            raise _separated(names, beta) from None
         step = -linalg.cho_solve(factor, gradient, check_finite=False)
         along = standard @ step
         length, before = 1.0, float(gradient @ step)
@@ -399,12 +408,7 @@ def _newton_together(
             length /= 2
         beta, linear = beta + length * step, linear + length * along
         if plain and np.all(signs * linear[shares > 0] > 0):
-            largest = names[int(np.argmax(np.abs(beta[1:])))]
-            raise BadInput(
-                "together the terms separate the classes, so their weights have no end",
-                where=f"refit, largest weight on term {largest}",
-                mend="set a ridge, for example 1, or give more rows",
-            )
+            raise _separated(names, beta)
         if np.max(np.abs(step)) <= CONVERGED * (1 + np.max(np.abs(beta))):
             return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
     largest = names[int(np.argmax(np.abs(beta[1:])))]
@@ -412,6 +416,14 @@ def _newton_together(
         f"the fit has not settled after {MOST_STEPS} steps",
         where=f"refit, largest weight on term {largest}",
         mend="set a ridge, for example 1, or leave that term out",
+    )
+
+
+def _separated(names: list[str], beta: Floats) -> BadInput:
+    return BadInput(
+        "together the terms separate the classes, so their weights have no end",
+        where=f"refit, largest weight on term {names[int(np.argmax(np.abs(beta[1:])))]}",
+        mend="set a ridge, for example 1, or give more rows",
     )
 
 
@@ -448,6 +460,11 @@ def _determined(names: list[str], position: int) -> BadInput:
         where=f"refit, term {name}",
         mend="leave one of them out, or set a ridge",
     )
+
+
+def _both_classes(share: float) -> None:
+    if not 0 < share < 1:
+        raise BadInput("every row that counts has the same class", where="target", mend="both classes are needed")
 
 
 def _shares(weights: Floats | None, n: int) -> Floats:

@@ -87,13 +87,15 @@ def fni_emda(importance: ArrayLike, truth: ArrayLike, *, cost: Cost | ArrayLike 
 
 
 def _between_0_and_1(moved: float, worst: float) -> float:
-    return min(max(1.0 - moved / worst, 0.0), 1.0) if worst > 0 else 1.0
+    return float(min(max(1.0 - moved / worst, 0.0), 1.0)) if worst > 0 else 1.0
 
 
 def _checked(importance: ArrayLike, truth: ArrayLike) -> tuple[Floats, Bools]:
     """Importance as a flat share of 1, and the truth as flat booleans."""
-    s = np.asarray(importance, dtype=np.float64)
-    inside = np.asarray(truth)
+    s = np.asarray(importance)
+    if s.dtype.kind not in "biuf":
+        raise BadInput(f"it holds {s.dtype}, not numbers", where="importance", mend="give real numbers of at least 0")
+    s, inside = s.astype(np.float64), np.asarray(truth)
     if s.shape != inside.shape:
         raise BadInput(
             f"importance has shape {s.shape}, truth {inside.shape}", where="metric", mend="give equal shapes"
@@ -109,6 +111,7 @@ def _checked(importance: ArrayLike, truth: ArrayLike) -> tuple[Floats, Bools]:
         raise BadInput("the truth has other values than 0 and 1", where="truth", mend="give a mask")
     if not inside.any():
         raise BadInput("no pixel is true", where="truth", mend="give a mask with at least one")
+    s = s / s.max()  # first, since the sum of very large numbers is infinite
     return (s / s.sum()).ravel(), inside.astype(bool).ravel()
 
 

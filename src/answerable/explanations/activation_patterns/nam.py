@@ -98,8 +98,7 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        if self.activation not in ("relu", "exu"):
-            raise BadTable(f"it is {self.activation!r}", where="activation", mend="choose relu or exu")
+        self._check_settings(X.shape[1])
         self.classes_ = np.unique(y)
         if len(self.classes_) > 2:
             raise BadTable(
@@ -135,6 +134,27 @@ class NAMEnsemble(ClassifierMixin, BaseEstimator):
         """(n_samples,) the likelier class."""
         check_is_fitted(self)
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def _check_settings(self, n_features: int) -> None:
+        """Compiled code does not look at what it is given."""
+        if self.activation not in ("relu", "exu"):
+            raise BadTable(f"it is {self.activation!r}", where="activation", mend="choose relu or exu")
+        for name in ("n_learners", "first", "epochs", "patience", "batch", "threads"):
+            if not (isinstance(getattr(self, name), int | np.integer) and getattr(self, name) >= 1):
+                raise BadTable(f"it is {getattr(self, name)!r}", where=name, mend="give a whole number of at least 1")
+        if not all(isinstance(width, int | np.integer) and width >= 1 for width in self.hidden):
+            raise BadTable(f"it is {self.hidden!r}", where="hidden", mend="give widths of at least 1")
+        for name in ("dropout", "feature_dropout", "validation"):
+            if not 0 <= getattr(self, name) < 1:
+                raise BadTable(f"it is {getattr(self, name)!r}", where=name, mend="give at least 0, less than 1")
+        for name, least in (("learning_rate", "above 0"), ("output_penalty", "of at least 0")):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0 and (value or least != "above 0")):
+                raise BadTable(f"it is {value!r}", where=name, mend=f"give a number {least}")
+        for pair in self.pairs:
+            if len(pair) != 2 or pair[0] == pair[1] or not all(0 <= feature < n_features for feature in pair):
+                mend = f"give two numbers of features, each from 0 to {n_features - 1}"
+                raise BadTable(f"one of them is {tuple(pair)!r}", where="pairs", mend=mend)
 
     def _rows(self, X: Floats) -> Any:
         """(n_features, n_samples) float32, standardised."""

@@ -186,6 +186,14 @@ class ActivationPatterns(Question):
         own_curves = self.model is None and self.curves in ("splines", "nam")
         half = len(order) // 2 if own_curves else 0
         fitted, judged = np.sort(order[:half]), np.sort(order[half:])
+        if self.link == "logit":
+            for part in (fitted, judged) if half else (judged,):
+                few = min(float(given.y[part].sum()), float(len(part) - given.y[part].sum()))
+                if few < 2:
+                    halves = " of either half of the rows" if half else ""
+                    raise BadInput(
+                        f"one class has {few:.0f} rows", where=f"target{halves}", mend="give more rows of it"
+                    )
         options: dict[str, Any] = {
             "scale": self.scale, "aggregate": self.aggregate, "link": self.link, "ridge": self.ridge,
             "margin": self.margin, "least_share": self.least_share, "n_boot": self._n_boot(given),
@@ -400,7 +408,8 @@ def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.
     for number, j in chosen:
         curve = found.scores_.weight[number] * (values[:, number] - values[:, number].mean())
         at, first, counts = np.unique(X[:, j], return_index=True, return_counts=True)
-        if len(at) > CURVE_POINTS and given.names[j] not in given.words:
+        words_of = given.words.get(given.names[j])
+        if len(at) > CURVE_POINTS and not words_of:
             bins = np.linspace(at[0], at[-1], CURVE_POINTS + 1)
             group = np.clip(np.digitize(at, bins) - 1, 0, CURVE_POINTS - 1)
             counts = np.bincount(group, counts, minlength=CURVE_POINTS)
@@ -411,7 +420,7 @@ def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.
                 {
                     "feature": [given.names[j]] * len(at),
                     "x": at,
-                    "word": given.words.get(given.names[j], [None] * len(at)),
+                    "word": [words_of[round(code) - 1] for code in at] if words_of else [None] * len(at),
                     "model": curve[first],
                     "pattern": found.scores_.slope[number] * curve[first],
                     "rows": counts / len(X),

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -36,9 +36,9 @@ from answerable.compiled import kernel
 from answerable.errors import BadInput
 from answerable.statistics import Floats, aurocs, holm
 
+from .checks import Scale, check_settings, checked_terms
 from .logistic import Link, Refit, Slopes, given_fit, multivariate_refit, univariate_slopes
 
-Scale = Literal["logit", "probability"]
 Term = tuple[int, ...]
 
 ROWS_AT_ONCE = 2048
@@ -194,6 +194,8 @@ def activation_pattern(z: Floats, g: Floats, *, weights: Floats | None = None) -
     ------
     BadInput : g is constant
     """
+    if len(g) != len(z):
+        raise BadInput(f"{len(g)} outputs for {len(z)} rows", where="activation pattern", mend="give one for each row")
     shares = np.full(len(g), 1 / len(g)) if weights is None else weights / weights.sum()
     centred = g - shares @ g
     variance = shares @ centred**2
@@ -247,9 +249,10 @@ def term_scores(
 
     Raises
     ------
-    BadInput : as :func:`univariate_slopes` and :func:`multivariate_refit`
+    BadInput : as :func:`checked_terms`, :func:`univariate_slopes` and :func:`multivariate_refit`
     """
-    called = list(names) if names is not None else [f"column {j + 1}" for j in range(z.shape[1])]
+    check_settings(scale=scale, ridge=ridge, level=level, margin=margin, least_share=least_share)
+    z, y, called = checked_terms(z, y, weights, link, names)
     refit = (
         multivariate_refit(z, y, weights=weights, link=link, ridge=ridge, names=called)
         if coefficients is None
@@ -431,9 +434,8 @@ def _welch(z: Floats, y: Floats, shares: Floats) -> Floats:
         errors.append(part**2 @ (z[rows] - mean) ** 2 * size / max(size - 1, 1e-9))
         sizes.append(size)
     squared = errors[0] + errors[1]
-    freedom = squared**2 / sum(
-        np.maximum(error, 1e-300) ** 2 / max(size - 1, 1e-9) for error, size in zip(errors, sizes, strict=True)
-    )
+    parts = sum(error**2 / max(size - 1, 1e-9) for error, size in zip(errors, sizes, strict=True))
+    freedom = np.divide(squared**2, parts, out=np.ones_like(squared), where=parts > 0)
     statistic = np.divide(means[0] - means[1], np.sqrt(squared), out=np.zeros_like(squared), where=squared > 0)
     return np.where(squared > 0, 2 * stats.t.sf(np.abs(statistic), np.maximum(freedom, 1.0)), 1.0)
 

@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from answerable.compiled import kernel
+from answerable.errors import BadInput
 from answerable.statistics import Floats
 
 NOTHING = 1e-15  # mass that counts as none; all masses sum to about 1
 SAME = 1e-11  # costs that differ by less are equal; otherwise rounding closes chains into circles
 SPARE_ROOM = 64  # sources that a heap takes beyond twice those it begins with
-MANY_SOURCES = 1024  # beyond it sources are first placed in runs, for the prices
+MANY_SOURCES = 256  # beyond it sources are first placed in runs, for the prices
+MOST_PLACES = 1000  # there is a heap for each pair of places: more would fill the memory
 TOGETHER = (64, 8)  # sources of a run, at first and then
 
 
@@ -204,7 +206,17 @@ def least_transport(mass: Floats, cost: Floats, room: Floats) -> tuple[float, An
     Returns
     -------
     the cost, and the (n, k) float64 plan that has it
+
+    Raises
+    ------
+    BadInput : more than ``MOST_PLACES`` places
     """
+    if len(room) > MOST_PLACES:
+        what, mend = (
+            f"mass is to be moved to {len(room)} places",
+            f"give a coarser map, of at most {MOST_PLACES} of them",
+        )
+        raise BadInput(what, where="truth", mend=mend)
     # Room that is left over goes to a source of its own, at no cost.
     spare = max(0.0, float(room.sum() - mass.sum()))
     masses = np.append(np.asarray(mass, dtype=np.float64), spare)
