@@ -258,7 +258,7 @@ def test_transport_against_a_linear_program(shape: tuple[int, int]) -> None:
 def test_transport_of_more_sources_than_a_heap_holds_at_first() -> None:
     """The plan proves itself: it fits, and prices of the places exist under which every source takes its cheapest."""
     rng = np.random.default_rng(3)
-    for n, k, slack in ((1500, 2, 1.0), (1500, 5, 0.999), (1500, 8, 0.6), (900, 5, 1.0)):
+    for n, k, slack in ((1500, 2, 1.0), (1500, 5, 0.999), (1500, 8, 0.6), (250, 5, 1.0)):
         mass, cost = rng.random(n) ** 4, rng.random((n, k))
         cost[:, 0] *= 1.0 if n > 1024 else 0.01  # then all begin at the first place and most move on
         mass *= slack / mass.sum()

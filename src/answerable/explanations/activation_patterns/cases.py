@@ -13,7 +13,7 @@ from answerable.errors import BadInput, unknown
 from answerable.statistics import Bools, Floats, Ints
 
 from .checks import LARGEST
-from .replicas import Replica, compas_rows, make_replica
+from .replicas import Replica, compas_rows, compas_words, make_replica
 from .xai_tris import Background
 
 
@@ -106,8 +106,9 @@ def tabulated(
 
     frame = read_table(table, repeated=recipe == "compas")
     where = str(table) if isinstance(table, str) else "table"
+    known: dict[str, list[str]] = {}
     if recipe == "compas":
-        frame, target = compas_rows(frame), target or "two_year_recid"
+        frame, known, target = compas_rows(frame), compas_words(frame), target or "two_year_recid"
     names = features or _features_of(model, frame, target)
     for name in (*names, target, *nominal):
         if name not in frame.columns:
@@ -120,8 +121,10 @@ def tabulated(
     if target in names:
         raise BadInput("the target is among the features", where=f"{where}, column {target}", mend="leave it out")
     X = np.column_stack([_numbers(frame[name], where) for name in names])
-    words = {name: sorted(frame[name].cast(pl.String).unique()) for name in names if not _is_numeric(frame[name])}
-    kinds = tuple(name for name in names if name in nominal or (recipe == "compas" and name == "race"))
+    words = {name: known[name] for name in names if name in known} | {
+        name: sorted(frame[name].cast(pl.String).unique()) for name in names if not _is_numeric(frame[name])
+    }
+    kinds = tuple(name for name in names if name in nominal)
     if numeric and not _is_numeric(frame[target]):
         raise BadInput("its entries are no numbers", where=f"{where}, column {target}", mend="set link = logit")
     if numeric:

@@ -34,7 +34,7 @@ def checked_terms(
     Raises
     ------
     BadInput : shapes that do not fit, an unknown link, a number that is missing, infinite, huge or tiny, or a target of
-        one class or of others than 0 and 1
+        one value or of others than 0 and 1
     """
     z, y = np.asarray(z, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if z.ndim != 2 or y.shape != (len(z),) or not z.size:
@@ -58,6 +58,8 @@ def checked_terms(
             j = int(np.argmax(odd))
             what = f"it lies between {low[j]:.3g} and {high[j]:.3g}"
             raise BadInput(what, where=whats[j], mend="give it in a unit that makes it neither huge nor tiny")
+    if link == "identity" and (y == y[0]).all():
+        raise BadInput(f"it is {y[0]:g} in every row", where="target", mend="give a target that differs")
     if link == "logit":
         strange = (y != 0.0) & (y != 1.0)
         if strange.any():

@@ -104,7 +104,9 @@ class _Pattern(TransformerMixin, BaseEstimator):
             )
             sd_model, sd_pattern = np.abs(refit.weights) * alone.std, np.abs(alone.slope) * alone.std
             ratio = np.divide(alone.slope, refit.weights, out=np.zeros_like(sd_model), where=refit.weights != 0)
-            pattern = activation_pattern(z, _model_output(refit.linear, self.scale, self.link), weights=counts)
+            pattern = np.zeros_like(sd_model)
+            if refit.weights.any():
+                pattern = activation_pattern(z, _model_output(refit.linear, self.scale, self.link), weights=counts)
             return np.concatenate([ratio, sd_model, sd_pattern, pattern, sd_model * sd_pattern])
 
         def told(rows: Any) -> Floats:
@@ -121,6 +123,7 @@ class _Pattern(TransformerMixin, BaseEstimator):
         for place, name in enumerate(RESAMPLED):
             part = found[place * n_terms : (place + 1) * n_terms]
             ends = np.array([[interval.low, interval.high] for interval in part])
+            ends[self.scores_.constant] = 0.0
             self.intervals_[name] = ends if name in ("slope", "pattern") else np.maximum(ends, 0.0)
         self.intervals_method_ = found[0].method
         low, high = self.intervals_["slope"].T

@@ -5,6 +5,7 @@ Blue is the pattern - what a term carries of the target; grey is the model's own
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,10 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
     rows, which = _largest(terms)
     title = f"Standard deviation of the curve [{unit}]"
     narrow = width < 500
-    end = max(max(row["sd_model_high"], row["sd_pattern_high"]) for row in rows) * 1.05 or 1.0
+    highs = [row[name] for row in rows for name in ("sd_model_high", "sd_pattern_high")]
+    end = max((high for high in highs if math.isfinite(high)), default=0.0) * 1.05 or 1.0
+    for row in rows:
+        row["sd_model_high"], row["sd_pattern_high"] = min(row["sd_model_high"], end), min(row["sd_pattern_high"], end)
     x_scale = alt.Scale(domain=[0, end], nice=False)
     axis = alt.Axis(tickCount=4 if narrow else 6)
     chart = alt.Chart(alt.InlineData(values=rows))

@@ -190,10 +190,9 @@ class ActivationPatterns(Question):
             for part in (fitted, judged) if half else (judged,):
                 few = min(float(given.y[part].sum()), float(len(part) - given.y[part].sum()))
                 if few < 2:
-                    halves = " of either half of the rows" if half else ""
-                    raise BadInput(
-                        f"one class has {few:.0f} rows", where=f"target{halves}", mend="give more rows of it"
-                    )
+                    halves = ", in one half of the rows" if half else ""
+                    what = f"fewer than two rows have one of the labels{halves}"
+                    raise BadInput(what, where="target", mend="give more rows of it")
         options: dict[str, Any] = {
             "scale": self.scale, "aggregate": self.aggregate, "link": self.link, "ridge": self.ridge,
             "margin": self.margin, "least_share": self.least_share, "n_boot": self._n_boot(given),
@@ -361,8 +360,6 @@ class ActivationPatterns(Question):
         words = [name for name in given.coded if name in given.words]
         if words and self.model is None:
             limits.append(f"Words were coded in alphabetical order: {', '.join(words)[:150]}.")
-        if self.recipe == "compas":
-            limits.append("Race is coded 1 to 6 in alphabetical order: its curve is over codes.")
         if self.replica is not None:
             limits.append("The table is made up: it shows what the method finds where the truth is known.")
         return limits + [note if note.endswith(".") else f"{note[:1].upper()}{note[1:]}." for note in notes]

@@ -115,19 +115,7 @@ def compas_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """
     import polars as pl
 
-    needed = (
-        "days_b_screening_arrest", "is_recid", "c_charge_degree", "score_text", "c_jail_in", "c_jail_out",
-        "age", "race", "priors_count", "sex", "two_year_recid",
-    )  # fmt: skip
-    for name in needed:
-        if name not in frame.columns:
-            raise BadInput(f"there is no column {name!r}", where="table", mend="give compas-scores-two-years.csv")
-    kept = frame.filter(
-        (pl.col("days_b_screening_arrest").cast(pl.Float64).abs() <= 30)
-        & (pl.col("is_recid") != -1)
-        & (pl.col("c_charge_degree") != "O")
-        & (pl.col("score_text") != "N/A")
-    )
+    kept = _compas_kept(frame)
 
     def day(name: str) -> Any:
         return pl.col(name).cast(pl.String).str.slice(0, 10).str.to_date("%Y-%m-%d")
@@ -143,4 +131,29 @@ def compas_rows(frame: pl.DataFrame) -> pl.DataFrame:
         code("sex").alias("sex"),
         code("c_charge_degree").alias("charge_degree"),
         pl.col("two_year_recid").cast(pl.Int64),
+    )
+
+
+def compas_words(frame: pl.DataFrame) -> dict[str, list[str]]:
+    """What the codes of :func:`compas_rows` stand for, 1 first; the frame is the same."""
+    kept = _compas_kept(frame)
+    columns = {"race": "race", "sex": "sex", "charge_degree": "c_charge_degree"}
+    return {name: sorted(kept[column].unique()) for name, column in columns.items()}
+
+
+def _compas_kept(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    needed = (
+        "days_b_screening_arrest", "is_recid", "c_charge_degree", "score_text", "c_jail_in", "c_jail_out",
+        "age", "race", "priors_count", "sex", "two_year_recid",
+    )  # fmt: skip
+    for name in needed:
+        if name not in frame.columns:
+            raise BadInput(f"there is no column {name!r}", where="table", mend="give compas-scores-two-years.csv")
+    return frame.filter(
+        (pl.col("days_b_screening_arrest").cast(pl.Float64).abs() <= 30)
+        & (pl.col("is_recid") != -1)
+        & (pl.col("c_charge_degree") != "O")
+        & (pl.col("score_text") != "N/A")
     )
