@@ -187,7 +187,8 @@ def test_no_private_name_of_a_dependency_is_used() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and is_private(node.attr):
                 base = ast.unparse(node.value).partition(".")[0]
-                if base in foreign:
+                # os._exit is documented; its underscore only warns that no exit handler runs after it.
+                if base in foreign and ast.unparse(node) != "os._exit":
                     found.append(f"{path.name}:{node.lineno} {ast.unparse(node)}")
     assert found == []
 

@@ -6,6 +6,7 @@ hold, 2 it could not run.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import json
 import math
@@ -31,7 +32,17 @@ app = App(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its code."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = 2
+
+    def leave() -> None:
+        # The exit code is the outcome. A native library that aborts while it is unloaded must not make another of it,
+        # so the process ends here: registered before all others, this is the last of Python's own exit handlers.
+        terminal.flush()
+        os._exit(code)
+
+    atexit.register(leave)
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -1,8 +1,7 @@
 """The terminal's one exit: everything a person sees on a screen leaves the program here, escaped.
 
 Results go to standard output, everything said along the way to standard error. Lines that replace themselves and
-progress bars are shown
-only on a terminal and never after :func:`be_quiet`.
+progress bars are shown only on a terminal and never after :func:`be_quiet`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from answerable.errors import CannotWrite
 from answerable.secrets import redacted
 
 if TYPE_CHECKING:
@@ -139,9 +139,23 @@ def _write(stream: TextIO | None, text: str) -> None:
     if sys.stderr is not None:
         _clear_status()
     encoding = stream.encoding or "utf-8"
-    with contextlib.suppress(BrokenPipeError):
+    try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
+    except BrokenPipeError:  # whoever read has seen enough
+        pass
+    except OSError as failure:
+        if stream is sys.stdout:
+            reason = failure.strerror or str(failure)
+            raise CannotWrite(reason, where="standard output", mend="free some space, or send it elsewhere") from None
+
+
+def flush() -> None:
+    """Hand on what was written; whoever reads it may be gone."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
 
 
 def _shown(character: str) -> str:

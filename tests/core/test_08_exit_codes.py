@@ -1,5 +1,7 @@
 """0 only if something was checked and all of it holds; 1 if some does not; 2 if it could not run."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +117,40 @@ def test_the_command_exits_with_the_code_and_writes_the_report(tmp_path: Path, c
     missing = command("dossier", tmp_path / "none.toml")
     assert missing.returncode == 2
     assert missing.stderr.endswith("none.toml: there is no such dossier; name a TOML file\n")
+
+
+def test_a_native_library_that_aborts_on_its_way_out_changes_no_exit_code(tmp_path: Path) -> None:
+    program = (
+        "import ctypes; libc = ctypes.CDLL(None); libc.on_exit(libc.abort, None); "
+        "from answerable.cli import main; main()"
+    )
+    for words, expected in ((["questions"], 0), (["ask", "nothing"], 2)):
+        line = [sys.executable, "-c", program, *words]
+        result = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+        assert result.returncode == expected, result.stderr
+
+
+def test_exit_handlers_of_python_still_run() -> None:
+    program = (
+        "import atexit; from answerable import cli; run = cli.run; "
+        "cli.run = lambda words: (atexit.register(print, 'the last word'), run(words))[1]; cli.main(['questions'])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0
+    assert result.stdout.endswith("the last word\n")
+
+
+def test_a_reader_that_leaves_early_and_one_that_takes_nothing() -> None:
+    line = [sys.executable, "-m", "answerable", "questions"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert "Pipe" not in process.stderr.read()
+        assert process.wait(timeout=120) == 0
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert result.returncode == 2
+    assert result.stderr.endswith(
+        "error: standard output: No space left on device; free some space, or send it elsewhere\n"
+    )
