@@ -236,9 +236,9 @@ def test_tokens_that_the_model_has_not(traced) -> None:
         pairs = replace(planted_pairs(1).pairs[2], **changes)
         return lambda: trace(traced.lm, None, Pairs((*planted_pairs(1).pairs[:2], pairs)), keep_wrong=True)
 
-    one_line("pair 3, its prompt, text: token id 700 is not from 0 to 60", asked(positive=(5, 6, 700)))
-    one_line("pair 3, its twin, text: token id -6 is not", asked(negative=(5, -6, 7)))
-    one_line("pair 3, its twin, text: 50 tokens, the model reads at most 32", asked(negative=(5,) * 50))
+    one_line("pair 3, its prompt: token id 700 is not from 0 to 60", asked(positive=(5, 6, 700)))
+    one_line("pair 3, its twin: token id -6 is not", asked(negative=(5, -6, 7)))
+    one_line("pair 3, its twin: 50 tokens, the model reads at most 32", asked(negative=(5,) * 50))
     one_line("pair 3: token 900 is not from 0 to 60; use this model's tokenizer", asked(answer=900))
 
 
@@ -321,7 +321,7 @@ def written(path: Path, given: list[dict[str, str]]) -> str:
         (lambda given: given[:1] * 20, "1 pair is left (19: the same pair again), fewer than 10"),
         (lambda given: [row | {"unit": "x"} for row in given], "all 24 pairs have the unit 'x'"),
         (lambda given: [row | {"foil": " "} for row in given], "row 1: foil is ' '; give a text, or leave it empty"),
-        (lambda given: [*given[:4], given[4] | {"positive": "a" * 99 + "."}, *given[5:]], "pair 5, its prompt, text: 100 tokens, the model reads at most 32"),
+        (lambda given: [*given[:4], given[4] | {"positive": "a" * 99 + "."}, *given[5:]], "pair 5, its prompt: 100 tokens, the model reads at most 32"),
         (lambda given: [row | {"foil": row["answer"]} for row in given], "row 1: foil and answer are both "),
         (lambda given: [*given[:4], given[4] | {"negative": ""}, *given[5:]], "row 5: negative is "),
         (lambda given: [{"positive": row["positive"], "negative": "."} for row in given], "no column 'answer'"),

@@ -177,13 +177,16 @@ class Findings:
         return joined, judged
 
     def _of_a_half(self, rows: Sequence[int]) -> PathPatching:
-        """The method as it can be fitted to fewer units: no more folds than there are, and few resamples."""
+        """The method as it can be fitted to fewer units: no more folds than there are, and few resamples.
+
+        A method that screens ranks a half by its screen too: the largest, which are put out, are computed exactly.
+        """
         units = len({self.trace.units[i] for i in rows})
         folds = max(1, min(self.method.crossfit, units - 1))
         rank = self.method.rank
         smallest = units - -(-units // folds) if folds > 1 else units
         rank = rank if rank is None else min(rank, max(smallest - 1, 0))
-        return replace(self.method, crossfit=folds, rank=rank, resamples=100, screen=False)
+        return replace(self.method, crossfit=folds, rank=rank, resamples=100)
 
     def knock_out_rows(self) -> list[dict[str, Any]]:
         """The knock-out curve."""

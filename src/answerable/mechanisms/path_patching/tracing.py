@@ -250,7 +250,7 @@ def _read(lm: LanguageModel, pair: Pair, number: int) -> list[tuple[int, ...]]:
         try:
             found.append(tuple(tokenise(lm, text).ids))
         except AnswerableError as error:
-            raise error.within(f"pair {number}, its {name}") from None
+            raise type(error)(error.problem, where=f"pair {number}, its {name}", mend=error.mend) from None
     return found
 
 
