@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,9 +27,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m reproductions", description="A paper's figures beside ours.")
     parser.add_argument("name", choices=names, help="the question")
     parser.add_argument("--quick", action="store_true", help="smaller samples, under a minute")
+    parser.add_argument("--only", metavar="METRIC", help="the rows of one metric, where the question tells them apart")
     arguments = parser.parse_args()
     module = importlib.import_module(f"reproductions.{arguments.name.replace('-', '_')}")
-    rows = [Row(*row) for row in module.rows(quick=arguments.quick)]
+    some = {} if arguments.only is None else {"only": arguments.only}
+    if some and "only" not in inspect.signature(module.rows).parameters:
+        parser.error(f"the rows of {arguments.name} are made together; leave --only out")
+    rows = [Row(*row) for row in module.rows(quick=arguments.quick, **some)]
     print(f"{arguments.name}{' (quick: a subset)' if arguments.quick else ''}")
     print("\n".join(_table(rows)))
     return 0

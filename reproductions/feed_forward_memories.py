@@ -48,12 +48,15 @@ class Training(NamedTuple):
     windows : that they are trained on; 0 for those of the known values
     steps : of training
     texts, seeds : of the scores
+    scr_texts : of SCR, which needs ten texts of each combination of two attributes
+    absorption : whether it is measured
     """
 
     windows: int
     steps: int
     texts: int
     seeds: int
+    scr_texts: int
     absorption: bool
 
 
@@ -70,8 +73,9 @@ class Seen:
         self.written.append(batch.written.copy())
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
-    training = Training(0, 12, 100, 2, False) if quick else Training(160, 300, 400, 5, True)
+def rows(*, quick: bool, only: str | None = None) -> Iterator[Row]:
+    """All rows, or those of one metric (one of PAPER's) and of what was measured before."""
+    training = Training(0, 12, 100, 2, 100, False) if quick else Training(160, 300, 400, 5, 1263, True)
     memories = FFMemories.from_model(MODEL, layers=[LAYER])
     topics = read_corpus("python:topics", label="").texts
     seen = Seen()
@@ -87,8 +91,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
         learned_features(_trained(written, written, training.steps), LAYER, width),
         learned_features(_trained(read, written, training.steps), LAYER, width),
     ]
-    yield from table_one(memories, learned, training, len(read))
-    yield from alignments(memories, learned[1])
+    yield from table_one(memories, learned, training, len(read), only)
+    if only is None:
+        yield from alignments(memories, learned[1])
 
 
 def known_values(memories: FFMemories, topics: list[str], seen: Seen) -> Iterator[Row]:
@@ -123,7 +128,9 @@ def known_values(memories: FFMemories, topics: list[str], seen: Seen) -> Iterato
     yield "largest of 6,144 random cosines, largest", 0.21, float(random.cosine.max()), f"null {random.null.max():.3f}"
 
 
-def table_one(memories: FFMemories, learned: list[FeatureSet], training: Training, tokens: int) -> Iterator[Row]:
+def table_one(
+    memories: FFMemories, learned: list[FeatureSet], training: Training, tokens: int, only: str | None
+) -> Iterator[Row]:
     """The paper's table, set by set."""
     sets = [
         memories.feature_set(LAYER),
@@ -131,9 +138,17 @@ def table_one(memories: FFMemories, learned: list[FeatureSet], training: Trainin
         *learned,
         memories.random_control(LAYER, np.random.default_rng(0)),
     ]
-    labelled = _labelled(training.texts)
-    metrics = [metric for metric in RELIABLE if metric != "absorption" or training.absorption]
-    scores = score_features(memories, LAYER, sets, labelled, metrics=metrics, seeds=training.seeds, most_tokens=64)
+    metrics = [
+        metric for metric in RELIABLE if (metric != "absorption" or training.absorption) and only in (None, metric)
+    ]
+    scores = []
+    for texts, few in (
+        (training.texts, [metric for metric in metrics if metric != "scr"]),
+        (training.scr_texts, [metric for metric in metrics if metric == "scr"]),
+    ):
+        if few:
+            labelled = _labelled(texts)
+            scores += score_features(memories, LAYER, sets, labelled, metrics=few, seeds=training.seeds, most_tokens=64)
     for (metric, setting), paper in PAPER.items():
         if metric not in metrics:
             continue

@@ -103,11 +103,13 @@ def tpp(
     return total / count
 
 
-def absorbed(activations: Sequence[float], values: np.ndarray, direction: np.ndarray, main: Sequence[int]) -> float:
+def absorbed(
+    output: np.ndarray, activations: Sequence[float], values: np.ndarray, direction: np.ndarray, main: Sequence[int]
+) -> float:
     """The absorption fraction of one word."""
     p = direction / math.sqrt(sum(float(x) ** 2 for x in direction))
     c = [float(a) * float(v @ p) for a, v in zip(activations, values)]
-    carried, whole = sum(c[i] for i in main), sum(c)
+    carried, whole = sum(c[i] for i in main), float(output @ p)
     absorbers = []
     for i, v in enumerate(values):
         length = math.sqrt(float(v @ v))

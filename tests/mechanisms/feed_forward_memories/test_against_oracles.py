@@ -14,7 +14,7 @@ from answerable.mechanisms.feed_forward_memories import (
     spurious_correlation_removal,
     targeted_probe_perturbation,
 )
-from answerable.mechanisms.feed_forward_memories.absorption import absorption
+from answerable.mechanisms.feed_forward_memories.absorption import absorption, letter_probes
 from answerable.mechanisms.feed_forward_memories.solver import Definition
 from tests.oracles import feed_forward_memories as oracle
 
@@ -87,8 +87,11 @@ def test_absorption(seed: int, n_main: int) -> None:
     )  # fmt: skip
     values[5] = 0
     main = rng.permutation(M)[:n_main]
-    by_word = [oracle.absorbed(word, values, direction, main.tolist()) for word in words]
-    assert absorption_of_words(words, values, direction, main).fraction == pytest.approx(np.mean(by_word), abs=1e-9)
+    outputs = words @ values + rng.standard_normal((9, D)) * rng.choice([0, 1])  # with an error of its own, or none
+    by_word = [oracle.absorbed(y, word, values, direction, main.tolist()) for y, word in zip(outputs, words)]
+    assert absorption_of_words(outputs, words, values, direction, main).fraction == pytest.approx(
+        np.mean(by_word), abs=1e-9
+    )
 
 
 @settings(max_examples=30)
@@ -127,7 +130,8 @@ def test_a_planted_absorption_scores_by_its_words() -> None:
         train = np.random.default_rng(seed).random(800) < 0.8
         if not train[[4, 9]].any():
             break
-    found = absorption(outputs, activations, values, letters, np.random.default_rng(seed))
+    probes = letter_probes(outputs, letters, np.random.default_rng(seed))
+    found = absorption(outputs, activations, values, letters, probes)
     judged = int((~train[:40]).sum())
     assert found["a"].words == judged
     assert found["a"].fraction == pytest.approx(2 / judged) == found["a"].full

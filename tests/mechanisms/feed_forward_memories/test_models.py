@@ -10,9 +10,10 @@ from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.expectations import parse
-from answerable.mechanisms.feed_forward_memories import FFMemories, Weights
-from answerable.mechanisms.feed_forward_memories.absorption import absorption
+from answerable.mechanisms.feed_forward_memories import FFMemories, Weights, normalised
+from answerable.mechanisms.feed_forward_memories.absorption import absorption, letter_probes
 from answerable.mechanisms.feed_forward_memories.model_source import Window
+from answerable.mechanisms.feed_forward_memories.probing import without
 from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
@@ -35,11 +36,29 @@ def test_all_memories_together_are_what_the_layer_writes(name: str, of: Any) -> 
         assert source is not None
         rebuilt = features.decode(features.encode(source))
         assert np.abs(rebuilt - batch.written).max() <= 1e-5 * np.abs(batch.written).max()
+        # One by one, with the scale of a norm kept as it is, they add up to the same; a bias is nobody's.
+        added = batch.adding(features, features.encode(source)) @ features.directions
+        if features.b_dec is None or features.gain is None:
+            added = added if features.b_dec is None else added + features.b_dec
+            assert np.abs(added - batch.written).max() <= 2e-5 * np.abs(batch.written).max()
         seen.append(batch.layer)
 
     catalogue = memories.record(TEXTS, ks=(1, 2), also=check)
     assert sorted(seen) == list(range(LAYERS))
     assert all(np.isfinite(found).all() for found in catalogue.explained.values())
+
+
+def test_erasing_every_memory_behind_a_norm_leaves_nothing() -> None:
+    memories = FFMemories.from_model(spelled(tiny("gemma3")))
+    features = memories.feature_set(1)
+    assert features.norm is not None
+    reading = memories.read(1, [features, normalised(features)], TEXTS)[0]
+    every, texts = np.arange(features.count), np.arange(len(TEXTS))
+    left = without(reading.outputs, reading.adding, features.directions, every, texts)
+    assert np.abs(left).max() <= 1e-5 * np.abs(reading.outputs).max()
+    assert np.abs(reading.adding - reading.means).max() > 1e-3  # which the norm's scale accounts for
+    control = memories.read(1, [memories.random_control(1, np.random.default_rng(0))], TEXTS)[0]
+    assert control.adding is control.means
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +239,9 @@ class PlantedLetters:
     def letter_words(self, per_letter: int, rng: Any) -> list[str]:
         return [letter * 3 for letter in "abcdefghijklmnopqrst" for _ in range(40)]
 
-    def letter_prompts(self, words: list[str], rng: Any) -> tuple[list[Window], list[int]]:
-        return [Window(i, np.array([99, i, 99], np.int32), 0) for i in range(len(words))], [1] * len(words)
+    def letter_prompts(self, words: list[str], rng: Any) -> tuple[list[Window], list[list[int]]]:
+        windows = [Window(i // 2, np.array([99, i, i + 1, 99], np.int32), 0) for i in range(0, len(words), 2)]
+        return windows, [[1, 2] for _ in windows]
 
     def weights(self, layer: int) -> Weights:
         return Weights(keys=np.eye(21, dtype=np.float32), values=self.values)
@@ -229,7 +249,7 @@ class PlantedLetters:
     def run(self, windows: Any, visit: Any, layers: Any) -> None:
         ids = np.concatenate([window.ids for window in windows])
         read = np.where((ids == 99)[:, None], 7.0, self.read[np.minimum(ids, 799)]).astype(np.float32)
-        row, position = np.repeat(np.arange(len(windows)), 3), np.tile(np.arange(3), len(windows))
+        row, position = np.repeat(np.arange(len(windows)), 4), np.tile(np.arange(4), len(windows))
         visit(Batch(0, read, read, read @ self.values, row, ids, row, position))
 
 
@@ -240,11 +260,13 @@ def test_absorption_is_read_at_each_word_s_own_token() -> None:
     sets = [memories.feature_set(0), memories.random_control(0, np.random.default_rng(0))]
     scores = memories.absorption(0, sets, seeds=2, rng=rng)
     letters = np.repeat(list("abcdefghijklmnopqrst"), 40)
-    expected = absorption(source.read @ source.values, source.read, source.values, letters, rng("letters", 0))
+    outputs = source.read @ source.values
+    probes = letter_probes(outputs, letters, rng("letters", 0))
+    expected = absorption(outputs, source.read, source.values, letters, probes)
     value = np.mean([one.fraction for one in expected.values()])
     ours = [one for one in scores if one.features == "memories"]
     assert ours[0].seeds == pytest.approx([value, value]) and value > 0
-    assert "20 to 20 letters have a probe good enough" in ours[0].how
+    assert "20 to 20 of 20 letters have a probe good enough" in ours[0].how
     assert {one.setting for one in ours} == {"mean fraction", "full", "share of words that can score"}
     control = [one for one in scores if one.role == "control"]
     assert control and control[0].value != value
@@ -252,7 +274,7 @@ def test_absorption_is_read_at_each_word_s_own_token() -> None:
 
 def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    letters = np.repeat(list("abcdefghijklmnopqrst"), 12)
+    letters = np.repeat(list("abcdefghijklmnopqrst"), 60)
 
     def of_noise(self: Any, layer: int, sets: Any, *, seeds: int, rng: Any) -> Any:
         few = [(one, noise, np.zeros((len(letters), one.count), np.float32)) for one in sets[:1]]
@@ -267,6 +289,6 @@ def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: py
     )  # fmt: skip
     found = answer.metrics["absorption"]
     assert found.value != found.value
-    assert found.reason == "0 to 0 letters have a probe good enough (F1 above 0.6)"
+    assert found.reason == "0 to 0 of 20 letters have a probe good enough (F1 above 0.6)"
     assert any(limit.startswith("Absorption is undecided") for limit in answer.limits)
     assert parse("metrics.absorption < 0.5").check(answer).word == "not run"

@@ -18,7 +18,7 @@ from answerable.mechanisms.feed_forward_memories import (
     spurious_correlation_removal,
     targeted_probe_perturbation,
 )
-from answerable.mechanisms.feed_forward_memories.absorption import absorption
+from answerable.mechanisms.feed_forward_memories.absorption import letter_probes
 from answerable.mechanisms.feed_forward_memories.scores import concepts_of
 
 
@@ -104,7 +104,7 @@ def test_absorption_by_hand() -> None:
         [1.0, 1, 0, 0],  # M = 1, R = 2, P = 3: R' = min(2, 2), 2 / 3
         [4.0, 1, 0, 3],  # P = 4 + 2 - 3 = 3, M = 4 >= P: 0
     ])  # fmt: skip
-    found = absorption_of_words(words, values, probe, main)
+    found = absorption_of_words(words @ values, words, values, probe, main)
     assert found.fraction == pytest.approx((0 + 1 + 2 / 3 + 0) / 4)
     assert found.full == pytest.approx(1 / 4)
     assert found.can_score == pytest.approx(3 / 4)
@@ -114,7 +114,7 @@ def test_absorption_by_hand() -> None:
 def test_absorption_needs_twenty_letters() -> None:
     letters = np.array(list("abcde") * 10)
     with pytest.raises(BadInput, match="letters: 5 letters begin at least 10 words of one token; this needs 20"):
-        absorption(np.zeros((50, 3)), np.zeros((50, 4)), np.zeros((4, 3)), letters, np.random.default_rng(0))
+        letter_probes(np.zeros((50, 3)), letters, np.random.default_rng(0))
 
 
 TEXTS = [f"alarm number {i}" if i % 2 else f"quiet day {i}" for i in range(60)]

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "absorption": ["Absorption", "absorption", "absorption_of_words"],
+        "absorption": ["Absorption", "LetterProbes", "absorption", "absorption_of_words", "letter_probes"],
         "alignment": ["Alignment", "expected_largest_cosine"],
         "api": ["FFMemories", "SAEFeatures", "align", "learned_features", "score_features"],
         "catalogue": ["Card", "Catalogue"],

@@ -25,6 +25,7 @@ from .solver import Definition, ErrorSums, Floats, MemoryCounts, Select, k_term_
 
 KS = (1, 5, 10, 50, 200)
 BATCH_TOKENS = 4096
+PER_LETTER = 120  # words of each first letter that absorption is measured on, at most
 
 
 class FFMemories:
@@ -230,11 +231,12 @@ class FFMemories:
         *,
         seeds: int,
         rng: Callable[..., np.random.Generator],
-        per_letter: int = 40,
+        per_letter: int = PER_LETTER,
     ) -> list[Score]:
         """Absorption of first letters, at words of one token in the prompt ``WORD has the first letter:``.
 
-        Two other words and their letters stand before, so that no word is the first token of what is read.
+        Other words and their letters stand before, so that no word is the first token of what is read. Sets that
+        rebuild the same outputs share the probes of the letters.
 
         Parameters
         ----------
@@ -246,29 +248,30 @@ class FFMemories:
         """
         words = self.letter_words(rng, per_letter=per_letter)
         windows, places = self.source.letter_prompts(words, rng("letter prompts"))
-        outputs: list[list[Floats]] = [[] for _ in sets]
+        is_word = np.zeros((len(windows), max(len(one.ids) for one in windows)), bool)
+        for number, here in enumerate(places):
+            is_word[number, here] = True
+        outputs: dict[Any, list[Floats]] = {one.target: [] for one in sets}
         encoded: list[list[Floats]] = [[] for _ in sets]
         at = 0
 
         def visit(batch: Batch) -> None:
-            chosen = np.flatnonzero(batch.position == np.asarray(places)[at + batch.window])
-            sources = {"input": batch.read, "output": batch.written, "activations": batch.activations}
-            for one, written, found in zip(sets, outputs, encoded):
-                source = sources[one.reads]
-                assert source is not None
-                written.append(batch.written[chosen] if one.target is None else one.target(source[chosen]))
-                found.append(one.encode(source[chosen]))
+            few = batch.only(np.flatnonzero(is_word[at + batch.window, batch.position]))
+            sources: dict[str, Any] = {"input": few.read, "output": few.written, "activations": few.activations}
+            for target, written in outputs.items():
+                written.append(few.written if target is None else target(sources["input"]))
+            for one, found in zip(sets, encoded):
+                found.append(few.adding(one, one.encode(sources[one.reads])))
 
         for group in batches(windows, BATCH_TOKENS):
             at = group.start
             self.source.run(windows[group], visit, [layer])
         letters = np.array([word[0] for word in words])
-        readings = [
-            (one, np.concatenate(written), np.concatenate(found)) for one, written, found in zip(sets, outputs, encoded)
-        ]
+        joined = {target: np.concatenate(written) for target, written in outputs.items()}
+        readings = [(one, joined[one.target], np.concatenate(found)) for one, found in zip(sets, encoded)]
         return absorption_scores(readings, letters, seeds=seeds, rng=rng)
 
-    def letter_words(self, rng: Callable[..., np.random.Generator], *, per_letter: int = 40) -> list[str]:
+    def letter_words(self, rng: Callable[..., np.random.Generator], *, per_letter: int = PER_LETTER) -> list[str]:
         """The words that absorption is measured on; see :meth:`absorption`."""
         words: list[str] = self.source.letter_words(per_letter, rng("letter words"))
         usable_letters(np.array([word[0] for word in words]))

@@ -41,6 +41,7 @@ class FeatureSet:
     b_dec : (d,) what is written besides; None for nothing
     reads : "input" or "output" of the feed-forward layer; "activations" for heads, which read no one state
     norm : function of what has been decoded, where the layer norms what it writes
+    gain : (d,) gain of that norm; None where there is none
     role : "ours", "baseline" (learned) or "control" (random)
     k : how many activations of each token are kept; all where None
     select : by |a|, or by |a| times the length of its value ("contribution")
@@ -56,6 +57,7 @@ class FeatureSet:
     b_dec: Floats | None = None
     reads: Reads = "input"
     norm: Function | None = None
+    gain: Floats | None = None
     role: Role = "ours"
     k: int | None = None
     select: Select = "abs"
@@ -113,16 +115,26 @@ class FeatureSet:
 
     @property
     def directions(self) -> Floats:
-        """(m, d) what each feature writes for an activation of 1, in the units of the output."""
+        """(m, d) what each feature writes for an activation of 1, in the units of the output.
+
+        Where the layer norms what it writes: for an activation of 1 times the norm's scale at the token.
+        """
+        own = self._rows()
+        return own if self.gain is None else own * self.gain
+
+    def _rows(self) -> Floats:
+        """(m, d) the same before a norm."""
         return self.W_dec if self.scale is None else self.W_dec * self.scale[:, None]
+
+    def top(self, k: int) -> FeatureSet:
+        """The same features, of which the k largest activations of each token are kept."""
+        return replace(self, name=f"{self.name}, top {k}", k=k)
 
 
 def normalised(features: FeatureSet) -> FeatureSet:
     """The same features with values of length 1, their lengths put back when they are decoded (equations 4 and 5)."""
     lengths = features.lengths
-    unit = np.divide(
-        features.directions, lengths[:, None], out=np.zeros_like(features.W_dec), where=lengths[:, None] > 0
-    )
+    unit = np.divide(features._rows(), lengths[:, None], out=np.zeros_like(features.W_dec), where=lengths[:, None] > 0)
     return replace(features, name=f"{features.name}, normalised", W_dec=unit, scale=lengths.astype(np.float32))
 
 
@@ -136,6 +148,7 @@ class Weights:
     key_bias, gates, gate_bias, value_bias : (m,), (d, m), (m,), (d,), or None
     activation : function, or "relu", "silu", "identity"
     norm : function of what is written before it is added; None for none
+    gain : (d,) gain of the norm
     """
 
     keys: Floats
@@ -146,6 +159,7 @@ class Weights:
     value_bias: Floats | None = None
     activation: Function | str = "relu"
     norm: Function | None = None
+    gain: Floats | None = None
 
     def activations(self, x: Floats) -> Floats:
         """(tokens, d) -> (tokens, m), equation 2."""
@@ -171,8 +185,9 @@ class Weights:
         keys, gates, values = drawn(self.keys), drawn(self.gates), drawn(self.values)
         assert keys is not None and values is not None
         return replace(
-            self, keys=keys, gates=gates, values=values, key_bias=None, gate_bias=None, value_bias=None, norm=None
-        )
+            self, keys=keys, gates=gates, values=values, key_bias=None, gate_bias=None, value_bias=None, norm=None,
+            gain=None,
+        )  # fmt: skip
 
 
 def memory_features(
@@ -209,6 +224,7 @@ def memory_features(
         W_dec=weights.values,
         b_dec=weights.value_bias,
         norm=weights.norm,
+        gain=weights.gain,
         role=role,
         k=k if variant == "topk" else None,
         select=select,

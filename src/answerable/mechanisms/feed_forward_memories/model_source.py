@@ -18,6 +18,7 @@ from .reading import Batch
 from .solver import Floats
 
 WINDOW = 192
+WORDS_A_PROMPT = 10
 DEVIATION = 0.02  # of a weight at random initialisation, where the configuration does not say
 
 
@@ -107,24 +108,34 @@ class ModelSource:
             same = tokenizer.encode("A", add_special_tokens=False) == tokenizer.encode("a", add_special_tokens=False)
             if same:
                 raise BadInput("the tokenizer knows no case", where=self.lm.name, mend="leave absorption out")
-        return [
-            words[j]
-            for _, words in sorted(found.items())
-            for j in sorted(rng.permutation(len(words))[:per_letter].tolist())
+        chosen = [
+            words[j] for _, words in sorted(found.items()) for j in rng.permutation(len(words))[:per_letter].tolist()
         ]
+        return [chosen[j] for j in rng.permutation(len(chosen))]
 
-    def letter_prompts(self, words: Sequence[str], rng: np.random.Generator) -> tuple[list[Window], list[int]]:
-        """A prompt for each word, and where its token stands."""
-        windows, places = [], []
+    def letter_prompts(self, words: Sequence[str], rng: np.random.Generator) -> tuple[list[Window], list[list[int]]]:
+        """Prompts that name the first letter of ten words each, in their order, and where the words' tokens stand.
+
+        Two other words come before. A token sees those before it alone, so each word is read as if the prompt ended
+        with it, after two to eleven examples (the benchmark has up to ten).
+        """
+        tokenizer = self.lm.tokenizer
         tail = " has the first letter:"
-        for number, word in enumerate(words):
+
+        def plain(text: str) -> list[int]:
+            return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+        windows, places = [], []
+        for first in range(0, len(words), WORDS_A_PROMPT):
             before = [words[int(i)] for i in rng.integers(0, len(words), 2)]
             shots = "".join(f" {one}{tail} {one[0].upper()}\n" for one in before)
-            start = self.lm.tokenizer(shots, add_special_tokens=True)["input_ids"]
-            here = self.lm.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
-            end = self.lm.tokenizer(tail, add_special_tokens=False)["input_ids"]
-            windows.append(Window(number, np.asarray([*start, *here, *end], np.int32), 0))
-            places.append(len(start) + len(here) - 1)
+            ids, here = list(tokenizer(shots, add_special_tokens=True)["input_ids"]), []
+            for word in words[first : first + WORDS_A_PROMPT]:
+                ids += plain(f" {word}")
+                here.append(len(ids) - 1)
+                ids += plain(f"{tail} {word[0].upper()}\n")
+            windows.append(Window(first // WORDS_A_PROMPT, np.asarray(ids, np.int32), 0))
+            places.append(here)
         return windows, places
 
     def run(self, windows: Sequence[Window], visit: Callable[[Batch], None], layers: Sequence[int]) -> None:
@@ -148,10 +159,14 @@ class ModelSource:
 
         def hand_over(layer: int, seen: Any) -> None:
             norm = self._norms[layer]
-            written = seen.written if norm is None else norm(seen.written)
+            written, scale = seen.written, None
+            if norm is not None:
+                written = norm(seen.written)
+                before = seen.written.float() * self._gain(norm)
+                scale = (written.float() * before).sum(1) / before.square().sum(1).clamp_min(1e-30)
             batch = Batch(
                 layer, None if seen.read is None else array(seen.read), array(seen.activations), array(written),
-                text, kept_ids, where, position,
+                text, kept_ids, where, position, None if scale is None else array(scale),
             )  # fmt: skip
             visit(batch)
 
@@ -187,7 +202,12 @@ class ModelSource:
             value_bias=array(found.value_bias),
             activation=outside(found.activation) or "identity",
             norm=outside(found.norm),
+            gain=None if found.norm is None else array(self._gain(found.norm)),
         )
+
+    def _gain(self, norm: Any) -> Any:
+        """(d,) the gain of a norm; Gemma keeps it less 1."""
+        return norm.weight.detach().float() + float(self.lm.family.name.startswith("Gemma"))
 
     def encoder(self, layer: int) -> Callable[[Floats], Floats]:
         """The model's own activations for what the layer reads."""
@@ -210,13 +230,13 @@ class ModelSource:
         norm = find_part(self.lm, "final_norm")
         gain = None
         if norm is not None and getattr(norm, "weight", None) is not None:
-            # Gemma keeps its gain less 1.
-            gain = norm.weight.detach().float().cpu().numpy() + float(self.lm.family.name.startswith("Gemma"))
-        values = memory(self.lm, layer, of=self.of).values
+            gain = self._gain(norm).cpu().numpy()
+        own = memory(self.lm, layer, of=self.of)
+        values = own.values.float() if own.norm is None else own.values.float() * self._gain(own.norm)
         table = head.weight.detach().float().cpu().numpy()
         if table.shape[1] != values.shape[1]:  # a projection stands between
             return None
-        return values.float().cpu().numpy(), table, gain
+        return values.cpu().numpy(), table, gain
 
     def token_texts(self, ids: Sequence[int]) -> list[str]:
         """Tokens as a reader sees them."""

@@ -66,14 +66,20 @@ class Probe(NamedTuple):
         return float(right.mean())
 
 
-def fitted_probe(x: Array, labels: Bools) -> Probe:
-    """L2 logistic regression with C = 1 on standardised columns, at most 1000 steps."""
+def fitted_probe(x: Array, labels: Bools, *, balanced: bool = False) -> Probe:
+    """L2 logistic regression with C = 1 on standardised columns, at most 1000 steps.
+
+    Parameters
+    ----------
+    balanced : whether both classes count alike however many they are
+    """
     wide = np.asarray(x, np.float64)
     centre, spread = wide.mean(axis=0), wide.std(axis=0)
     spread[spread == 0] = 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # separable classes: the border no longer moves
-        model = LogisticRegression(C=1.0, max_iter=1000).fit((wide - centre) / spread, labels)
+        model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced" if balanced else None)
+        model.fit((wide - centre) / spread, labels)
     weights = model.coef_[0] / spread
     return Probe(weights, float(model.intercept_[0] - centre @ weights))
 

@@ -255,8 +255,8 @@ class FeedForwardMemories(Question):
         if self.transcoder is not None:
             sets.append(learned_features(self.transcoder, layer, width, scale=self.scale, transcoder=True))
         if self.of == "feed_forward":
-            sets.append(memories.random_control(layer, run.rng("random")))
-            sets.append(memories.random_control(layer, run.rng("random"), k=self.k))
+            control = memories.random_control(layer, run.rng("random"))
+            sets += [control, control.top(self.k)]
         return sets
 
     def _recorded(self, given: _Given, sets: Sequence[FeatureSet], run: Run) -> tuple[Catalogue, list[Reading]]:

@@ -29,6 +29,7 @@ class Batch(NamedTuple):
     text : (tokens,) number of each token's text, rising from batch to batch or not, but never mixed within one
     ids : (tokens,) token ids
     window, position : (tokens,) where each stands
+    scale : (tokens,) what the norm of what is written multiplies by besides its gain; None where there is no norm
     """
 
     layer: int
@@ -39,6 +40,16 @@ class Batch(NamedTuple):
     ids: Ints
     window: Ints
     position: Ints
+    scale: Floats | None = None
+
+    def only(self, rows: Ints) -> Batch:
+        """Some of its tokens."""
+        parts: dict[str, Any] = {name: part for name, part in self._asdict().items() if name != "layer"}
+        return Batch(self.layer, **{name: None if part is None else part[rows] for name, part in parts.items()})
+
+    def adding(self, features: FeatureSet, activations: Floats) -> Floats:
+        """Activations times the norm's scale, as the whole output sets it: with the directions, what each adds."""
+        return activations if features.gain is None or self.scale is None else activations * self.scale[:, None]
 
 
 class Reading:
@@ -56,6 +67,7 @@ class Reading:
     ----------
     tokens : (texts,) int64
     means : (texts, m) float32, mean activation over a text's tokens
+    adding : (texts, m) float32, what times its direction each adds to a text's mean output; ``means`` without a norm
     peaks : (2, texts, m) float32, largest activation on each side of zero; 0 where there is none
     outputs : (texts, d) float64, mean of what the features are to rebuild
     errors, squares : (texts,) sums over tokens of the squared error and of the squared output
@@ -76,6 +88,7 @@ class Reading:
         self.features, self.keep_texts = features, keep_texts
         self.tokens = np.zeros(n_texts, np.int64)
         self.means = np.zeros((n_texts if keep_texts else 0, m), np.float32)
+        self.adding = self.means if features.gain is None else np.zeros_like(self.means)
         self.peaks = np.zeros((2, n_texts if keep_texts else 0, m), np.float32)
         self.outputs = np.zeros((n_texts, width))
         self.errors, self.squares = np.zeros(n_texts), np.zeros(n_texts)
@@ -107,6 +120,8 @@ class Reading:
         self.outputs[texts] += np.add.reduceat(wanted, starts, axis=0)
         if self.keep_texts:
             self.means[texts] += np.add.reduceat(activations, starts, axis=0)
+            if self.adding is not self.means:
+                self.adding[texts] += np.add.reduceat(batch.adding(self.features, activations), starts, axis=0)
             for side, signed in enumerate((activations, -activations)):
                 self.peaks[side, texts] = np.maximum(
                     self.peaks[side, texts], np.maximum.reduceat(signed, starts, axis=0)
@@ -118,6 +133,8 @@ class Reading:
         self.outputs /= share[:, None]
         if self.keep_texts:
             self.means /= share[:, None].astype(np.float32)
+            if self.adding is not self.means:
+                self.adding /= share[:, None].astype(np.float32)
         return self
 
     @property

@@ -16,7 +16,7 @@ from answerable.errors import BadInput
 from answerable.statistics import bootstrap_interval
 
 from . import judging, probing
-from .absorption import GOOD_PROBE, Absorption, absorption
+from .absorption import GOOD_PROBE, Absorption, LetterProbes, absorption, letter_probes
 from .reading import Reading
 
 Ints = npt.NDArray[np.int64]
@@ -188,21 +188,27 @@ def absorption_scores(
 
     Parameters
     ----------
-    readings : for each set (features, outputs at the words, activations there)
+    readings : for each set (features, outputs at the words, activations there); sets that share an array of outputs
+        share its probes
     """
     found = []
+    probes: dict[tuple[int, int], LetterProbes] = {}
     for features, outputs, activations in readings:
         by_seed: dict[str, list[float]] = {"mean fraction": [], "full": [], "share of words that can score": []}
         counts = []
         for seed in range(seeds):
-            letters_found = absorption(outputs, activations, features.directions, letters, rng("letters", seed))
+            key = id(outputs), seed
+            if key not in probes:
+                probes[key] = letter_probes(outputs, letters, rng("letters", seed))
+            letters_found = absorption(outputs, activations, features.directions, letters, probes[key])
             scored = [one for one in letters_found.values() if one.words]
             counts.append(len(scored))
             for setting, name in zip(by_seed, Absorption._fields[:3]):
                 by_seed[setting].append(
                     float(np.mean([getattr(one, name) for one in scored])) if scored else float("nan")
                 )
-        note = f"{min(counts)} to {max(counts)} letters have a probe good enough (F1 above {GOOD_PROBE})"
+        told = [len(one.f1) for (outputs_id, _), one in probes.items() if outputs_id == id(outputs)]
+        note = f"{min(counts)} to {max(counts)} of {max(told)} letters have a probe good enough (F1 above {GOOD_PROBE})"
         found += [_over_seeds("absorption", setting, features, values, note) for setting, values in by_seed.items()]
     return found
 
@@ -259,7 +265,7 @@ def _tpp(
         erased = [n for n in probing.ERASED if n <= reading.features.count]
         by_seed = [
             probing.targeted_probe_perturbation(
-                reading.outputs, reading.means, reading.features.directions, classes,
+                reading.outputs, reading.adding, reading.features.directions, classes,
                 [splits[seed, name] for name in concepts], erased=erased,
             )
             for seed in range(seeds)
@@ -293,7 +299,7 @@ def _scr(
         erased = [n for n in probing.ERASED if n <= reading.features.count]
         by_seed = [
             probing.spurious_correlation_removal(
-                reading.outputs[rows], reading.means[rows], reading.features.directions, wanted, spurious,
+                reading.outputs[rows], reading.adding[rows], reading.features.directions, wanted, spurious,
                 rng("scr", seed), erased=erased,
             )
             for seed in range(seeds)
@@ -328,7 +334,7 @@ def _ravel(
                 return []  # a value too rare to be learned and judged
             k = max(1, min(SHOWN_ERASED, reading.features.count // 8))  # a swap of all features swaps all
             one = probing.ravel(
-                reading.outputs, reading.means, reading.features.directions, codes, [split] * len(codes),
+                reading.outputs, reading.adding, reading.features.directions, codes, [split] * len(codes),
                 rng("ravel pairs", seed), k=k,
             )  # fmt: skip
             isolation.append(one.isolation)
