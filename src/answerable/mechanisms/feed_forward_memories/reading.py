@@ -44,8 +44,9 @@ class Batch(NamedTuple):
 
     def only(self, rows: Ints) -> Batch:
         """Some of its tokens."""
-        parts: dict[str, Any] = {name: part for name, part in self._asdict().items() if name != "layer"}
-        return Batch(self.layer, **{name: None if part is None else part[rows] for name, part in parts.items()})
+        return self._replace(**{
+            name: part[rows] for name, part in self._asdict().items() if name != "layer" and part is not None
+        })  # fmt: skip
 
     def adding(self, features: FeatureSet, activations: Floats) -> Floats:
         """Activations times the norm's scale, as the whole output sets it: with the directions, what each adds."""
