@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 import sys
 import tomllib
 from functools import cache
@@ -90,6 +91,36 @@ def test_its_example_is_a_dossier_that_expects_something(name: str) -> None:
     assert all(ask.get("expect") for ask in asks)
     assert name in {ask["question"] for ask in asks}
     assert len(Dossier.load(ROOT / "examples" / f"{name}.toml").asks) == len(asks)
+
+
+@every_question
+def test_commands_on_its_page_name_its_flags_and_set_a_seed_where_chance_needs_one(name: str) -> None:
+    kind = registry.find(name)
+    flags = {"--" + field.replace("_", "-") for field in kind.model_fields}
+    flags |= {"--no-" + field.replace("_", "-") for field, told in kind.model_fields.items() if told.annotation is bool}
+    flags |= {
+        "--seed",
+        "--threads",
+        "--device",
+        "--engine",
+        "--workers",
+        "--store",
+        "--fresh",
+        "--json",
+        "--save",
+        "--open",
+    }
+    page = (ROOT / "docs" / "questions" / f"{name}.md").read_text(encoding="utf-8")
+    commands = [
+        shlex.split(line, comments=True)
+        for block in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.startswith(f"answerable ask {name} ")
+    ]
+    assert commands
+    for command in commands:
+        assert {word.partition("=")[0] for word in command if word.startswith("--")} - flags == set(), command
+        assert "--seed" in command or not kind.chance, command
 
 
 @every_question
