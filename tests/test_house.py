@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
 from importlib.resources import files
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from packaging.requirements import Requirement
@@ -292,6 +293,19 @@ def test_no_file_names_another_machine_or_an_address_to_install_from() -> None:
             continue
         found += [f"{path.relative_to(ROOT)}: {word}" for word in forbidden if word in text]
     assert found == []
+
+
+def test_every_picture_of_the_pages_is_there_can_be_drawn_and_is_shown() -> None:
+    shown = {
+        (page.parent / name).resolve()
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    drawn = {path for path in (ROOT / "docs").rglob("*") if path.suffix in (".svg", ".png")}
+    assert shown == drawn
+    for path in drawn:
+        if path.suffix == ".svg":  # a browser draws nothing of a file without the name space
+            assert ElementTree.fromstring(path.read_bytes()).tag == "{http://www.w3.org/2000/svg}svg", path.name
 
 
 def test_file_names_follow_one_rule() -> None:

@@ -203,10 +203,12 @@ class Figure:
         return str(self.wide.get("description", ""))
 
     def svg(self, *, narrow: bool = False) -> str:
-        """The picture as SVG, with the theme's colours."""
+        """The picture as SVG, with the theme's colours; written to a file, it opens as it is."""
         from answerable.report.drawing import svg
 
-        return svg(self.narrow if narrow else self.wide)
+        # A page knows what an svg element is, a file must say so.
+        drawn = svg(self.narrow if narrow else self.wide)
+        return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
 
     def _repr_svg_(self) -> str:
         return self.svg()

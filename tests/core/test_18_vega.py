@@ -56,6 +56,7 @@ def test_strings_of_models_and_data_are_drawn_as_text(text: str) -> None:
     text = text[:200].encode("utf-8", "replace").decode()
     drawn = acting(title=text, description=text, data={"values": [{"x": 1, "label": text}]}).svg()
     elements = list(ElementTree.fromstring(drawn).iter())
+    assert elements[0].tag == "{http://www.w3.org/2000/svg}svg"  # so that it is a picture in a file of its own, too
     assert {element.tag.rpartition("}")[2] for element in elements} <= {
         "svg",
         "g",
