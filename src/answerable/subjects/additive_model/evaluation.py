@@ -31,7 +31,7 @@ def piece_of(x: float, inner: Floats, edge_goes_up: bool) -> int:
 def bucket_of(x: float, start: float, per_unit: float, n_buckets: int) -> int:
     """Number of the bucket that holds ``x``: never falls where ``x`` rises, which is all that is asked of it."""
     place = (x - start) * per_unit
-    if place < 1.0:
+    if not place >= 1.0:  # nor where it is not a number: infinity times no buckets per unit
         return 0
     return n_buckets - 1 if place >= n_buckets else int(place)
 

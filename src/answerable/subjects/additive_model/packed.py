@@ -44,11 +44,12 @@ def packed(shapes: Sequence[Shape]) -> Packed | None:
     """The tables of shapes of one score; None where some are no step functions."""
     if any(shape.coefficients.shape[1:] != (1, 1) for shape in shapes):
         return None
-    first, origins, per_unit = zip(*(shape.guide for shape in shapes), strict=True)
+    steps = [shape.steps for shape in shapes]
     return Packed(
-        np.concatenate([shape.edges[1:-1] for shape in shapes]), _starts([shape.n_pieces - 1 for shape in shapes]),
-        np.array([shape.edge_goes_up for shape in shapes]), np.concatenate(first), _starts([len(one) for one in first]),
-        np.array(origins), np.array(per_unit), np.concatenate([shape.coefficients[:, 0, 0] for shape in shapes]),
+        np.concatenate([step.inner for step in steps]), _starts([len(step.inner) for step in steps]),
+        np.array([shape.edge_goes_up for shape in shapes]), np.concatenate([step.first for step in steps]),
+        _starts([len(step.first) for step in steps]), np.array([step.start for step in steps]),
+        np.array([step.per_unit for step in steps]), np.concatenate([step.values for step in steps]),
         np.array([math.nan if shape.missing is None else shape.missing[0] for shape in shapes]),
     )  # fmt: skip
 

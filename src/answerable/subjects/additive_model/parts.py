@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,24 @@ from .encoding import level_edges
 Floats = npt.NDArray[np.float64]
 # What a model may have of pieces in one feature; beyond, only bounds would be at hand.
 MOST_PIECES = 1_000_000
+BUCKETS_PER_EDGE = 8  # of the guide by which a piece is found; of the many edges of a large shape, two
+MOST_BUCKETS = 1 << 16
+
+
+class Steps(NamedTuple):
+    """A step function and its guide.
+
+    inner : (m,) float64, the edges at which it changes
+    values : (m + 1,) float64, its constants
+    first : (b + 1,) int32, how many inner edges come before each of b evenly wide buckets
+    start, per_unit : where the buckets start, and how many there are per unit
+    """
+
+    inner: Floats
+    values: Floats
+    first: npt.NDArray[np.int32]
+    start: float
+    per_unit: float
 
 
 @dataclass(frozen=True, eq=False)  # the same by identity, so that what is computed of it once can be kept
@@ -163,25 +181,32 @@ class Shape:
         inner, n_outputs = self.edges[1:-1], out.shape[1]
         missing = self.missing if self.missing is not None else np.full(n_outputs, np.nan)
         if n_outputs == 1 and self.coefficients.shape[1] == 1:
-            values = self.coefficients[:, 0, 0]
-            look_up(column, inner, self.edge_goes_up, *self.guide, values, missing[0], out[:, 0])
+            steps = self.steps
+            look_up(
+                column, steps.inner, self.edge_goes_up, steps.first, steps.start, steps.per_unit, steps.values,
+                missing[0], out[:, 0],
+            )  # fmt: skip
         else:
             evaluate(column, inner, self.edge_goes_up, self.origins, self.coefficients, missing, out)
 
     @cached_property
-    def guide(self) -> tuple[npt.NDArray[np.int32], float, float]:
-        """How many inner edges come before each of evenly wide buckets, where these start, and buckets per unit."""
+    def steps(self) -> Steps:
+        """The shape of one output as a step function, for looking up."""
         from .evaluation import make_guide
 
-        inner = self.edges[1:-1]
-        first = np.zeros(2 * len(inner) + 2, np.int32)
+        constants = self.coefficients[:, 0, 0]
+        # boosting cuts finely and leaves many neighbours alike: fewer edges stay longer in a core's cache
+        changes = constants[1:].view(np.int64) != constants[:-1].view(np.int64)
+        inner = self.edges[1:-1][changes]
+        n_buckets = max(2 * len(inner), min(BUCKETS_PER_EDGE * len(inner), MOST_BUCKETS))
+        first = np.zeros(n_buckets + 2, np.int32)
         width = float(inner[-1] - inner[0]) if len(inner) > 1 else 0.0
         start = float(inner[0]) if len(inner) else 0.0
-        per_unit = (len(first) - 2) / width if width > 0 else 0.0
+        per_unit = n_buckets / width if width > 0 else 0.0
         if not math.isfinite(per_unit):
             per_unit = 0.0
         make_guide(inner, start, per_unit, first)
-        return first, start, per_unit
+        return Steps(inner, constants[np.concatenate([[True], changes])], first, start, per_unit)
 
     def piece(self, column: Floats) -> npt.NDArray[np.intp]:
         """Number of the piece that holds each encoded value."""
