@@ -121,6 +121,7 @@ def test_nothing_asked_is_nothing_decided() -> None:
         (lambda: Calibration([1, np.nan], alpha=0.5), "calibration, row 2: the value is nan"),
         (lambda: Calibration([1, 2], alpha=1.5), "alpha is 1.5"),
         (lambda: Calibration([1, 2], alpha=0.5, edges=(2, 1)), "the edges do not rise"),
+        (lambda: Calibration([1, 2], alpha=0.5, edges=3), "edges: the shape is ()"),
         (lambda: Calibration([1, 2], alpha=0.5, covariate=[1]), "there are 1 and 2 rows"),
         (lambda: Calibration([1, 2], alpha=0.5, kinds=["a"]), "kinds: the shape is"),
         (lambda: Calibration([1, 2], alpha=0.5).decide([[1]]), "the shape is (1, 1)"),

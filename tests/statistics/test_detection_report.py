@@ -107,6 +107,7 @@ def test_choosing_on_the_test_set_would_flatter(seed: int) -> None:
     [
         (lambda: detection_report([1, 1], {"s": [1, 2]}), "every one of 2 labels is 1"),
         (lambda: detection_report([1, 0, 1], {"s": [1, 2]}), "scores of s and labels: there are 2 and 3 rows"),
+        (lambda: detection_report([1, 0], [1, 2]), "scores: a list names no scores; give a dict from each name"),
         (lambda: detection_report([1, 0], {"s": [1, np.nan]}), "scores of s, row 2: the value is nan"),
         (lambda: detection_report([1, 0, 1, 0], {"s": [1, 2, 3, 4]}, other_labels=[1, 0]), "go together"),
         (

@@ -201,7 +201,7 @@ class Calibration:
 
 
 def _rising(edges: Sequence[float]) -> Floats:
-    found = numbers_of(list(edges), "edges", least=0)
+    found = numbers_of(edges, "edges", least=0)
     if np.any(np.diff(found) <= 0):
         raise BadInput("the edges do not rise", where="edges", mend="give rising numbers")
     return found

@@ -70,7 +70,7 @@ def detection_report(
 
     Raises
     ------
-    BadInput : labels or scores that are none, a class with one member, or other scores for some names only
+    BadInput : labels or scores that are none, scores without names, a class with one member, or other scores for some names only
     """
     positive = classes_of(labels)
     if (other_labels is None) != (other_scores is None):
@@ -78,6 +78,9 @@ def detection_report(
     other = None if other_labels is None else classes_of(other_labels, "other_labels")
     rows = []
     for given, is_control in ((scores, False), (controls or {}, True)):
+        if not isinstance(given, Mapping):
+            mend = "give a dict from each name to its scores"
+            raise BadInput(f"a {type(given).__name__} names no scores", where="scores", mend=mend)
         for name, column in given.items():
             found = numbers_of(column, f"scores of {name}", infinite=True)
             same_length(found, positive, f"scores of {name} and labels")

@@ -8,7 +8,13 @@ import polars as pl
 import pytest
 
 import answerable as aw
-from answerable.provenance.machine_text import ImplicitRewardDetector, LanguageModelPair, question, text_statistics
+from answerable.provenance.machine_text import (
+    ImplicitRewardDetector,
+    LanguageModelPair,
+    irm_from_logprobs,
+    question,
+    text_statistics,
+)
 from answerable.provenance.machine_text.api import is_blank, tokens_of_texts
 from answerable.subjects import digest, read_corpus
 
@@ -138,3 +144,58 @@ def test_too_few_texts_are_refused_before_anything_is_read(
         ask(texts=human[:1], alpha=0.01)
     with pytest.raises(aw.errors.BadInput, match="explain: there is no text 3"):
         ask(texts=human[:2], explain=3)
+
+
+@pytest.mark.parametrize(
+    "options, line",
+    [
+        ({"normalize": "root"}, "normalize is 'root'; say sum, mean or sqrt"),
+        ({"long": "cut"}, "long is 'cut'; say truncate or windows"),
+        ({"max_tokens": 1}, "max_tokens is 1; it must be a whole number of at least 2"),
+        ({"max_tokens": None}, "max_tokens is None; it must be a whole number of at least 2"),
+        ({"batch_tokens": 0}, "batch_tokens is 0; it must be a whole number of at least 1"),
+        ({"min_tokens": 2.5}, "min_tokens is 2.5; it must be a whole number of at least 1"),
+    ],
+)
+def test_settings_that_are_none_are_refused(
+    pair: LanguageModelPair, human: list[str], options: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(aw.errors.BadInput, match=f"^{line}$"):
+        ImplicitRewardDetector(pair, **options).score_samples(human[:1])
+
+
+def test_a_calibration_that_cannot_be_is_refused(pair: LanguageModelPair, human: list[str]) -> None:
+    detector, people = ImplicitRewardDetector(pair), [text[:100] for text in human[:20]]
+    wrong: dict[str, dict[str, Any]] = {
+        "groups is 'lenght'; say length or none": {"groups": "lenght"},
+        r"edges: the shape is \(\)": {"edges": None},
+        "alpha is 'a'; it must lie between 0 and 1": {"alpha": "a"},
+    }
+    for line, options in wrong.items():
+        with pytest.raises(aw.errors.BadInput, match=f"^{line}"):
+            detector.calibrate(people, **{"alpha": 0.05} | options)
+
+
+@pytest.mark.parametrize("name", ["dict", "set", "pandas", "polars"])
+def test_what_would_give_names_or_no_order_is_no_list_of_texts(pair: LanguageModelPair, name: str) -> None:
+    frame = pl.DataFrame({"text": ["the mill"]})
+    given = {"dict": {"text": "the mill"}, "set": {"the mill"}, "pandas": frame.to_pandas(), "polars": frame}[name]
+    with pytest.raises(aw.errors.BadInput, match="is no list of texts; give a list of strings"):
+        text_statistics(given, *pair)  # type: ignore[arg-type]
+
+
+def test_what_is_no_model_or_pair_is_refused(pair: LanguageModelPair, example: Path) -> None:
+    with pytest.raises(aw.errors.BadInput, match="a tuple is no pair of models; give LanguageModelPair"):
+        ImplicitRewardDetector(tuple(pair))  # type: ignore[arg-type]
+    with pytest.raises(aw.errors.BadInput, match="a NoneType is no language model"):
+        text_statistics(["the mill"], None)
+    with pytest.raises(aw.errors.BadInput, match="dtype is 'int8'; say float32, float64, bfloat16 or float16"):
+        LanguageModelPair.from_pretrained(str(example / "instruct"), str(example / "base"), dtype="int8")
+
+
+@pytest.mark.parametrize("given", ["ab", [1j], ["a"], [object()]])
+def test_recorded_numbers_that_are_none(given: Any) -> None:
+    with pytest.raises(aw.errors.BadInput, match="these are not numbers; give natural logarithms of probabilities"):
+        irm_from_logprobs(given, [-1.0])
+    with pytest.raises(aw.errors.BadInput, match="normalize is 'root'; say sum, mean or sqrt"):
+        irm_from_logprobs([-1.0], [-2.0], normalize="root")  # type: ignore[arg-type]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import polars as pl
 from answerable.errors import BadInput
 from answerable.statistics import Calibration, Decisions
 from answerable.statistics.decisions import LENGTH_EDGES
+from answerable.statistics.inputs import count_of
 from answerable.subjects.language_model import LanguageModel, load, next_tokens, token_texts
 
 from .solver import (
@@ -29,6 +31,7 @@ from .solver import (
 MIN_TOKENS = 50
 MOST_UNKNOWN = 0.1  # share of tokens that the tokenizer does not know
 Groups = Literal["length", "none"]
+DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 class LanguageModelPair(NamedTuple):
@@ -58,6 +61,7 @@ class LanguageModelPair(NamedTuple):
         BadInput : the two hold the same weights, so that every score would be 0; or as ``load``
         """
         name: Any = str(dtype).removeprefix("torch.")
+        _one_of(name, DTYPES, "dtype")
         loaded = [load(subject, device=device, dtype=name, attention="sdpa") for subject in (instruct, base)]
         return cls(*loaded).checked()
 
@@ -119,7 +123,14 @@ def tokens_of_texts(
     Returns
     -------
     for each text its scored tokens
+
+    Raises
+    ------
+    BadInput : fewer tokens than can be scored, no such way with long texts, or as ``pieces`` and ``reduced``
     """
+    count_of(max_tokens, "max_tokens", least=2)
+    count_of(batch_tokens, "batch_tokens", least=1)
+    _one_of(long, get_args(next_tokens.Long), "long")
     found = next_tokens.pieces(
         lms, ["" if is_blank(text) else text for text in texts], max_tokens=max_tokens, long=long
     )
@@ -191,7 +202,7 @@ def text_statistics(
     ------
     BadInput : no text, tokenizers that differ, logits that are not finite; the line names the text
     """
-    models = [_loaded(one) for one in (lm, reference) if one is not None]
+    models = [_loaded(one) for one in ((lm,) if reference is None else (lm, reference))]
     made = tokens_of_texts(
         _texts(texts), models, max_tokens=max_tokens, long=long, batch_tokens=batch_tokens, last=compat
     )
@@ -227,10 +238,12 @@ class ImplicitRewardDetector:
         batch_tokens: int = next_tokens.BATCH_TOKENS,
         min_tokens: int = MIN_TOKENS,
     ) -> None:
-        if normalize not in ("sum", "mean", "sqrt"):
-            raise BadInput(f"normalize is {normalize!r}", mend="say sum, mean or sqrt")
+        _one_of(normalize, get_args(Normalise), "normalize")
+        if not isinstance(pair, LanguageModelPair):
+            mend = "give LanguageModelPair.from_pretrained(instruct, base)"
+            raise BadInput(f"a {type(pair).__name__} is no pair of models", where="pair", mend=mend)
         self.pair = pair.checked()
-        self.normalize, self.min_tokens = normalize, min_tokens
+        self.normalize, self.min_tokens = normalize, count_of(min_tokens, "min_tokens", least=1)
         self._reading: dict[str, Any] = {"max_tokens": max_tokens, "long": long, "batch_tokens": batch_tokens}
         self._statistic = {"sum": "irm", "mean": "irm_mean", "sqrt": "irm_sqrt"}[normalize]
         self._calibration: Calibration | None = None
@@ -275,8 +288,9 @@ class ImplicitRewardDetector:
 
         Raises
         ------
-        BadInput : too few texts for alpha
+        BadInput : too few texts for alpha, or no such groups
         """
+        _one_of(groups, get_args(Groups), "groups")
         frame, reasons = self._read(list(dict.fromkeys(_texts(human_texts))))  # copies are no further evidence
         found = frame.filter(~pl.Series(reasons, dtype=pl.String).str.len_chars().cast(pl.Boolean))
         self._by_length = groups == "length"
@@ -363,8 +377,15 @@ def _loaded(subject: Any) -> LanguageModel:
     return subject if isinstance(subject, LanguageModel) else load(subject, attention="sdpa")
 
 
+def _one_of(value: object, known: Sequence[str], name: str) -> None:
+    if value not in known:
+        raise BadInput(f"{name} is {value!r}", mend=f"say {', '.join(known[:-1])} or {known[-1]}")
+
+
 def _texts(texts: Any) -> list[str]:
-    if isinstance(texts, str) or not hasattr(texts, "__iter__"):
+    # What would give its keys, its columns' names or no order is no list.
+    unordered = isinstance(texts, (str, Mapping, AbstractSet)) or hasattr(texts, "columns")
+    if unordered or not hasattr(texts, "__iter__"):
         raise BadInput(f"a {type(texts).__name__} is no list of texts", where="texts", mend="give a list of strings")
     found = list(texts)
     for number, text in enumerate(found, 1):

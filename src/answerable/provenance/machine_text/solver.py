@@ -17,7 +17,7 @@ rows included; where two laws meet in one sum, over the ids that both have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -207,10 +207,16 @@ def irm_from_logprobs(
 
     Raises
     ------
-    BadInput : the lengths differ, an entry is missing, not finite or above 0
+    BadInput : the lengths differ, an entry is no number, missing, not finite or above 0, or no such ``normalize``
     """
-    sides = [np.asarray(side, dtype=np.float64) for side in (policy_logprobs, reference_logprobs)]
+    if normalize not in get_args(Normalise):
+        raise BadInput(f"normalize is {normalize!r}", mend="say sum, mean or sqrt")
     names = ("policy_logprobs", "reference_logprobs")
+    try:
+        sides = [np.asarray(side, dtype=np.float64) for side in (policy_logprobs, reference_logprobs)]
+    except (TypeError, ValueError):
+        problem = "these are not numbers"
+        raise BadInput(problem, where=" and ".join(names), mend="give natural logarithms of probabilities") from None
     if sides[0].shape != sides[1].shape or sides[0].ndim != 1:
         problem = f"there are {sides[0].size} and {sides[1].size} log-probabilities"
         raise BadInput(problem, where=" and ".join(names), mend="give one of each for every token")
