@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,14 +10,22 @@ import numpy as np
 import polars as pl
 
 from answerable.errors import BadInput
-from answerable.statistics import Calibration, Decisions, Floats, Interval, auroc_interval
+from answerable.statistics import (
+    Calibration,
+    Decisions,
+    Floats,
+    Interval,
+    auroc_interval,
+    false_alarm_interval,
+)
 from answerable.statistics.decisions import Control
 from answerable.subjects.images import ImageSource, Picture, content_digest, list_images, reencoded, resized
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
+from .checks import one_of, positive, whole
 from .scanning import BATCH, SCORES, Harmonize, Looking, Scan, Score, checked_looking, scan, squared
-from .solver import Aggregate, alignment, scores
+from .solver import AGGREGATES, Aggregate, alignment, scores
 
 ALPHA = 0.05
 LOSSLESS = frozenset({"png", "bmp", "tiff", "gif", "array"})
@@ -90,8 +99,9 @@ class ConsistencyDetector:
         two_sided: bool = False,
         batch: int = BATCH,
     ) -> None:
-        if score not in SCORES:
-            raise BadInput(f"score is {score!r}", mend="say consistency or noise")
+        one_of(score, SCORES, "score")
+        one_of(aggregate, AGGREGATES, "aggregate")
+        whole(batch, "batch")
         self.backbone = VisionBackbone.load(backbone)
         self.score, self.aggregate, self.two_sided, self.batch = score, aggregate, two_sided, batch
         self.looking = checked_looking(
@@ -262,6 +272,19 @@ class Conformal:
         """The file type that an image is calibrated with."""
         return family_of(picture.encoding) if self.harmonize == "none" else self.harmonize
 
+    @property
+    def low_thresholds(self) -> list[float]:
+        """For each pool the score below which an image is flagged too; empty where high scores alone are flagged."""
+        return [] if self.low is None else [-pool.threshold for pool in self.low.pools]
+
+    def false_alarms(self, n: int) -> Interval:
+        """Where the rate of thresholds from n images lies; of both together where low scores are flagged too."""
+        if self.low is None:
+            return false_alarm_interval(n, self.alpha)
+        # So many of the n + 1 gaps between sorted scores lie beyond the threshold of one side.
+        beyond = math.floor((n + 1) * self.high.alpha + 1e-9)
+        return false_alarm_interval(n, 2 * beyond / (n + 1))
+
     def decide(self, seen: Scan, values: Floats, *, control: Control = "each") -> Decisions:
         """A word for each image; ``control`` as in :meth:`answerable.statistics.Calibration.decide`."""
         kinds = [self.kind(picture) for picture in seen.pictures]
@@ -331,8 +354,8 @@ def tangent_alignment(
 
     from answerable.subjects.images import decode
 
-    if not eps > 0:
-        raise BadInput(f"eps is {eps}", mend="give a number above 0; 0.05 is the default")
+    backbone = VisionBackbone.load(backbone)
+    positive(eps, "eps", mend="give a number above 0; 0.05 is the default")
     change = moves.transform_of(transform)
     found = []
     for source in list_images(images):

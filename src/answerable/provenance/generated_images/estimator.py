@@ -12,7 +12,8 @@ import torch
 from answerable.errors import BadInput
 from answerable.statistics import Floats
 
-from .flow import AffineCouplingFlow, FakeSign, flow_loss, parts_of_score
+from .checks import one_of, positive, whole
+from .flow import SEEDS, AffineCouplingFlow, FakeSign, flow_loss, parts_of_score
 
 ROWS_AT_ONCE = 2048
 
@@ -77,18 +78,16 @@ class FlowConsistencyDetector:
         combine: Literal["sigmoid", "ranks"] = "sigmoid",
         random_state: int = 0,
     ) -> None:
-        if fake_sign not in ("code", "paper"):
-            raise BadInput(f"fake_sign is {fake_sign!r}", mend="say code or paper")
-        if combine not in ("sigmoid", "ranks"):
-            raise BadInput(f"combine is {combine!r}", mend="say sigmoid or ranks")
-        for name, value in (("lr", lr), ("tau", tau)):
-            if not (math.isfinite(value) and value > 0):
-                raise BadInput(f"{name} is {value}", mend="give a number above 0")
-        for name, value in (("epochs", epochs), ("batch_size", batch_size)):
-            if value < 1:
-                raise BadInput(f"{name} is {value}", mend="give at least 1")
-        if margin != "2d" and not (isinstance(margin, (int, float)) and margin > 0):
-            raise BadInput(f"margin is {margin!r}", mend="give a number above 0, or 2d")
+        one_of(fake_sign, ("code", "paper"), "fake_sign")
+        one_of(combine, ("sigmoid", "ranks"), "combine")
+        for name, value in (("lr", lr), ("tau", tau), ("clamp", clamp)):
+            positive(value, name)
+        positive(weight_decay, "weight_decay", mend="give 0 or a number above it", zero=True)
+        for name, value in (("n_blocks", n_blocks), ("hidden", hidden), ("epochs", epochs), ("batch_size", batch_size)):
+            whole(value, name)
+        whole(random_state, "random_state", least=0)
+        if margin != "2d":
+            positive(margin, "margin", mend="give a number above 0, or 2d")
         self.n_blocks, self.hidden, self.clamp, self.margin = n_blocks, hidden, clamp, margin
         self.lr, self.weight_decay, self.epochs, self.batch_size = lr, weight_decay, epochs, batch_size
         self.fake_sign, self.tau, self.combine, self.random_state = fake_sign, tau, combine, random_state
@@ -98,8 +97,8 @@ class FlowConsistencyDetector:
 
         Parameters
         ----------
-        feats : `Features`, one view each: ``source`` and ``changed`` (n, d), ``labels`` (1 generated; everything else
-            counts as real)
+        feats : `Features`, one view each: ``source`` and ``changed`` (n, d), ``labels`` (1 generated; 0 real; -1 not
+            known, which counts as real)
 
         Returns
         -------
@@ -110,7 +109,7 @@ class FlowConsistencyDetector:
         BadInput : no real row, or a loss that is not finite
         """
         source, changed = _rows(feats)
-        fake = torch.from_numpy(np.asarray(feats.labels) == 1)
+        fake = _generated(feats, len(source))
         if fake.all():
             raise BadInput("all images are labelled generated", where="features", mend="give real images too")
         self.pushed_away_ = int(fake.sum())
@@ -121,7 +120,7 @@ class FlowConsistencyDetector:
         self.flow_ = AffineCouplingFlow(
             d, n_blocks=self.n_blocks, hidden=self.hidden, clamp=self.clamp, seed=self.random_state
         )
-        order = torch.Generator().manual_seed(self.random_state)
+        order = torch.Generator().manual_seed(self.random_state % SEEDS)
         steps = self.epochs * math.ceil(len(source) / self.batch_size)
         optimiser = torch.optim.AdamW(
             self.flow_.parameters(), lr=self.lr, betas=(0.9, 0.999), weight_decay=self.weight_decay, fused=True
@@ -177,7 +176,22 @@ class FlowConsistencyDetector:
         return energy, cosine, total
 
 
+def _generated(feats: Any, n: int) -> torch.Tensor:
+    labels = np.asarray(feats.labels)
+    if labels.shape != (n,):
+        raise BadInput(f"the shape is {labels.shape}", where="labels", mend=f"give one label for each of {n} images")
+    wrong = ~np.isin(labels, (-1, 0, 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        mend = "use 1 for generated, 0 for real, -1 for not known"
+        raise BadInput(f"the label is {labels[row]!s}", where=f"labels, row {row + 1}", mend=mend)
+    return torch.from_numpy(labels == 1)
+
+
 def _rows(feats: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    if not all(hasattr(feats, name) for name in ("source", "changed", "labels")):
+        mend = "give Features, as extract_features makes them"
+        raise BadInput(f"a {type(feats).__name__} holds no features", where="features", mend=mend)
     source, changed = (np.asarray(part, dtype=np.float32) for part in (feats.source, feats.changed))
     if source.ndim != 2 or source.shape != changed.shape or not len(source):
         problem = f"the shapes are {source.shape} and {changed.shape}"

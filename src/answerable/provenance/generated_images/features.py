@@ -19,6 +19,7 @@ from answerable.subjects.images import ImageSource, Pixels, content_digest, deco
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
+from .checks import whole
 from .scanning import BATCH, squared
 
 Floats32 = npt.NDArray[np.float32]
@@ -131,6 +132,8 @@ def extract_features(
     BadInput : an image that cannot be read or is smaller than the network's input; the line names it
     """
     network = VisionBackbone.load(backbone)
+    whole(batch, "batch")
+    whole(random_state, "random_state", least=0)
     listed = list_images(images)
     change = moves.transform_of(transform)
     # A network whose content cannot be told is never taken for the same.

@@ -24,9 +24,12 @@ from torch import Tensor, nn
 
 from answerable.errors import BadInput
 
+from .checks import positive, whole
+
 FakeSign = Literal["code", "paper"]
 CONSISTENCY_WEIGHT = 5.0
 FAKE_WEIGHT, FAKE_COSINE = 0.1, 0.1
+SEEDS = 2**63  # what torch takes; larger seeds come round again
 SOFT = 0.636  # 2 / pi, as FrEIA rounds it: the clamp's slope is then about 1 at 0
 
 
@@ -99,16 +102,15 @@ class AffineCouplingFlow(nn.Module):
 
     def __init__(self, d: int, *, n_blocks: int = 2, hidden: int = 4096, clamp: float = 3.0, seed: int = 0) -> None:
         super().__init__()
-        if d < 2:
-            raise BadInput(f"d is {d}", where="AffineCouplingFlow", mend="give at least 2 features")
+        where = "AffineCouplingFlow"
+        whole(d, "d", least=2, where=where, mend="give at least 2 features")
         for name, value in (("n_blocks", n_blocks), ("hidden", hidden)):
-            if value < 1:
-                raise BadInput(f"{name} is {value}", where="AffineCouplingFlow", mend="give at least 1")
-        if not (math.isfinite(clamp) and clamp > 0):
-            raise BadInput(f"clamp is {clamp}", where="AffineCouplingFlow", mend="give a number above 0")
+            whole(value, name, where=where)
+        positive(clamp, "clamp", where=where)
+        whole(seed, "seed", least=0, where=where)
         self.d = d
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.manual_seed(seed % SEEDS)
             self.blocks = nn.ModuleList(_Block(d, hidden, clamp, number) for number in range(n_blocks))
 
     def forward(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,6 +124,9 @@ class AffineCouplingFlow(nn.Module):
         -------
         (n, d) and (n,) of the same type
         """
+        if v.ndim != 2 or v.shape[1] != self.d:
+            problem = f"the shape is {tuple(v.shape)}"
+            raise BadInput(problem, where="AffineCouplingFlow", mend=f"give (n, {self.d})")
         logdet = v.new_zeros(v.shape[0])
         for block in self.blocks:
             v, more = block(v)

@@ -148,8 +148,9 @@ def _summary(found: Reported) -> str:
         return f"The image {word}: {score}, conformal p-value {found.decisions.p_values[0]:.3g} among real images."
     if found.calibration is None:
         return f"{n} images were scored and none is decided: there are no real images to calibrate on."
-    decided = f"{flagged} of {n} images are flagged as generated, at a false-alarm rate of {found.alpha:.3g}"
-    ending = f"; {undecided} are undecided" if undecided else ""
+    rate = f"at a false-alarm rate of {found.alpha:.3g}"
+    decided = f"{flagged} of {n} images {_is(flagged)} flagged as generated, {rate}"
+    ending = f"; {undecided} {_is(undecided)} undecided" if undecided else ""
     area = found.row_of(found.statistic)
     return decided + ending + (f"; AUROC {area.auroc.value:.3f}." if area is not None else ".")
 
@@ -157,17 +158,26 @@ def _summary(found: Reported) -> str:
 def _verdict(found: Reported) -> Verdict:
     n, flagged, undecided = found.n, found.count("flagged"), found.count("undecided")
     if flagged:
-        what = "each image held to alpha" if found.control == "each" else "held over all images"
-        return Verdict("flagged", f"{flagged} of {n} images score above real ones; alpha = {found.alpha:.3g}, {what}")
+        what = ", each image held to alpha" if found.control == "each" else ", held over all images"
+        if n == 1:
+            return Verdict("flagged", f"the image scores {found.beyond} real ones; alpha = {found.alpha:.3g}")
+        score = f"{'scores' if flagged == 1 else 'score'} {found.beyond} real ones"
+        return Verdict("flagged", f"{flagged} of {n} images {score}; alpha = {found.alpha:.3g}{what}")
     if undecided == n:
         first = found.decisions.reasons[0]
         mend = "give larger or readable images, or real images of their type and size"
         if found.calibration is None:
             mend = f"give at least {math.ceil(1 / found.alpha - 1 - 1e-9)} real images like those asked about"
         return Verdict("undecided", first if n == 1 else f"all {n} images; the first: {first}", mend)
-    return Verdict(
-        "not flagged", f"none of {n - undecided} decided images scores above real ones at alpha = {found.alpha:.3g}"
-    )
+    decided = n - undecided
+    none = f"none of {decided} decided images scores"
+    if decided == 1:
+        none = f"the {'' if n == 1 else 'one decided '}image does not score"
+    return Verdict("not flagged", f"{none} {found.beyond} real ones at alpha = {found.alpha:.3g}")
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _metrics(found: Reported) -> dict[str, Metric]:
@@ -185,7 +195,7 @@ def _metrics(found: Reported) -> dict[str, Metric]:
         why = found.decisions.reasons[0] if math.isnan(p) else ""
         metrics["score"] = exact(value, "1", found.score_name, "Score", nothing)
         metrics["p_value"] = exact(p, "1", "conformal, among real images of its file type", "p-value", why)
-    named = {"false_alarm_rate": (found.false_alarms, "False-alarm rate of the smallest pool's threshold")}
+    named = {"false_alarm_rate": (found.false_alarms, "False-alarm rate of the smallest pool")}
     labels = {"false_alarms": "Real images flagged", "found": "Generated images flagged",
               "accuracy": "Labelled images decided rightly"}  # fmt: skip
     named |= {name: (share, labels[name]) for name, share in found.shares.items()}
@@ -209,7 +219,8 @@ def _tables(found: Reported) -> dict[str, Table]:
     tables = {"images": Table(found.images, {name: columns.IMAGES[name] for name in found.images.columns},
                               title="Images, the lowest p-value first")}  # fmt: skip
     if found.pools.height:
-        tables["calibration"] = Table(found.pools, columns.POOLS, title="Calibration, by file type")
+        described = {name: columns.POOLS[name] for name in found.pools.columns}
+        tables["calibration"] = Table(found.pools, described, title="Calibration, by file type")
     if found.report.height:
         tables["detection"] = Table(found.report, columns.DETECTION, title="How well each score tells them apart")
     if found.stability.height:
@@ -224,7 +235,8 @@ def _figures(asked: GeneratedImages, found: Reported, read: Read) -> dict[str, F
     from .showing import pairs_of, sheet_title
 
     drawn: dict[str, Figure] = {}
-    thresholds = [value for value in found.pools["threshold"].to_list() if value is not None and math.isfinite(value)]
+    sides = [found.pools[name].to_list() for name in ("threshold", "low_threshold") if name in found.pools.columns]
+    thresholds = [value for side in sides for value in side if value is not None and math.isfinite(value)]
     if found.points.height:
         drawn["densities"] = Figure.drawn(figures.densities, found.points, thresholds, name=found.score_name)
     pairs = pairs_of(found, read, asked.sheet)
@@ -239,7 +251,7 @@ def _figures(asked: GeneratedImages, found: Reported, read: Read) -> dict[str, F
 
 def _limits(found: Reported, read: Read) -> list[str]:
     limits = [
-        "A flag says that an image scores above the real images it was compared with; it proves nothing by itself.",
+        f"A flag says that an image scores {found.beyond} the real ones it was compared with; it proves no more.",
         "The false-alarm rate holds for images like the calibration's: other cameras, subjects or sizes move it.",
         "Not flagged is not real: a generator that imitates these features, or an edited part of a photo, passes.",
     ]

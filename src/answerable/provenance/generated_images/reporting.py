@@ -16,7 +16,6 @@ from answerable.statistics import (
     Floats,
     Interval,
     detection_report,
-    false_alarm_interval,
     tpr_at_fpr_interval,
     wilson_interval,
 )
@@ -83,6 +82,11 @@ class Reported:
         """How many images got this word."""
         return self.decisions.words.count(word)  # type: ignore[arg-type]
 
+    @property
+    def beyond(self) -> str:
+        """Where what is flagged lies among real images."""
+        return "above or below" if self.calibration is not None and self.calibration.two_sided else "above"
+
     def row_of(self, name: str) -> DetectionRow | None:
         """The detection row of that name, where labels are known."""
         return next((row for row in self.rows if row.name == name), None)
@@ -110,7 +114,7 @@ def reported_of(question: GeneratedImages, read: Read, run: Run) -> Reported:
         tpr_5=tpr_5,
         shares=_shares(asked, decisions),
         false_alarms=_false_alarms(calibration),
-        images=_image_rows(asked, values, decisions),
+        images=_image_rows(asked, values, decisions, calibration),
         pools=_pool_rows(calibration, decisions),
         report=_report_rows(rows, tpr_5, question.score),
         stability=stability,
@@ -152,7 +156,9 @@ def _steadied(
     assert read.network is not None and read.looking is not None
     sources = [read.asked.sources[k] for k in rows]
     looking = replace(read.looking, scores=(question.score,))  # type: ignore[arg-type]  # the flow has no looks
-    before = [decisions.words[k] for k in rows]
+    # Whether its own decision stays: held over all images, a word hangs on the others too.
+    alone = calibration.decide(read.asked.seen, read.asked.scores[question.score]).words
+    before = [alone[k] for k in rows]
     made: list[dict[str, Any]] = []
     changed: set[int] = set()
     for name, change in STRESSES.items():
@@ -202,13 +208,20 @@ def _shares(asked: Scored, decisions: Decisions) -> dict[str, Interval]:
 
 def _false_alarms(calibration: Conformal | None) -> Interval | None:
     """Of the smallest pool that decides: its rate is the least certain."""
-    if calibration is None or calibration.two_sided:
+    if calibration is None:
         return None
     sizes = [pool.n for pool in calibration.high.pools if pool.n >= calibration.high.needed]
-    return false_alarm_interval(min(sizes), calibration.alpha)
+    return calibration.false_alarms(min(sizes))
 
 
-def _image_rows(asked: Scored, values: Floats, decisions: Decisions) -> pl.DataFrame:
+def _low_thresholds(calibration: Conformal | None, decisions: Decisions) -> dict[str, Floats]:
+    if calibration is None or not calibration.two_sided:
+        return {}
+    known = [*calibration.low_thresholds, np.nan]  # -1 is the last: no pool, no threshold
+    return {"low_threshold": np.array([known[pool] for pool in decisions.pools], dtype=np.float64)}
+
+
+def _image_rows(asked: Scored, values: Floats, decisions: Decisions, calibration: Conformal | None) -> pl.DataFrame:
     thresholds = [decisions.of_pools[pool].threshold if pool >= 0 else np.nan for pool in decisions.pools]
     words = {1: "generated", 0: "real", None: None}
     pictures = asked.seen.pictures
@@ -224,6 +237,7 @@ def _image_rows(asked: Scored, values: Floats, decisions: Decisions) -> pl.DataF
             "p_value": decisions.p_values,
             "adjusted": decisions.adjusted,
             "threshold": np.array(thresholds, dtype=np.float64),
+            **_low_thresholds(calibration, decisions),
             "decision": decisions.words,
             "reason": decisions.reasons,
             "notes": ["; ".join(picture.notes) for picture in pictures],
@@ -242,20 +256,23 @@ def _pool_rows(calibration: Conformal | None, decisions: Decisions) -> pl.DataFr
     for number, pool in enumerate(calibration.high.pools if calibration is not None else []):
         assert calibration is not None
         enough = pool.n >= calibration.high.needed
-        rate = false_alarm_interval(pool.n, calibration.high.alpha) if enough else None
+        rate = calibration.false_alarms(pool.n) if enough else None
+        low = calibration.low_thresholds[number] if calibration.two_sided and enough else None
         rows.append(
             {
                 "kind": pool.kind,
                 "n": pool.n,
                 "threshold": pool.threshold if enough else None,
+                "low_threshold": low,
                 "rate_low": rate.low if rate else None,
                 "rate_high": rate.high if rate else None,
                 "asked": int((decisions.pools == number).sum()),
             }
         )
-    schema = {"kind": pl.String, "n": pl.Int64, "threshold": pl.Float64, "rate_low": pl.Float64,
-              "rate_high": pl.Float64, "asked": pl.Int64}  # fmt: skip
-    return pl.DataFrame(rows, schema=schema)
+    schema = {"kind": pl.String, "n": pl.Int64, "threshold": pl.Float64, "low_threshold": pl.Float64,
+              "rate_low": pl.Float64, "rate_high": pl.Float64, "asked": pl.Int64}  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema)
+    return frame if calibration is not None and calibration.two_sided else frame.drop("low_threshold")
 
 
 def _report_rows(rows: list[DetectionRow], tpr_5: list[Interval], statistic: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from answerable.subjects.images import ImageSource, Picture, content_digest, dec
 from answerable.subjects.vision_backbone import VisionBackbone
 
 from . import views as moves
+from .checks import one_of, positive, whole
 from .solver import dissimilarities
 
 Score = Literal["consistency", "noise"]
@@ -30,6 +31,7 @@ Pixels = moves.Pixels
 MOST_CHUNK = 16  # images decoded, kept and shown as progress together,
 MOST_BYTES = 100_000_000  # and of crops; twice as much is held, for the chunk ahead
 BATCH = 4  # crops in one pass: activations of more leave the processor's cache
+MOST_VIEWS = 100
 VERSION = 1  # of what is kept; raised whenever the same image would give other numbers
 
 
@@ -280,10 +282,11 @@ def checked_looking(looking: Looking) -> Looking:
     ------
     BadInput : a number out of its range
     """
-    if not 1 <= looking.n_views <= 100:
-        raise BadInput(f"n_views is {looking.n_views}", mend="give 1 to 100; 5 is the paper's")
-    if not (np.isfinite(looking.noise) and looking.noise > 0):
-        raise BadInput(f"noise is {looking.noise}", mend="give a number above 0; 0.05 is RIGID's")
-    if looking.ways not in ("random", "shared"):
-        raise BadInput(f"views is {looking.ways!r}", mend="say random or shared")
+    mend = "give 1 to 100; 5 is the paper's"
+    if whole(looking.n_views, "n_views", mend=mend) > MOST_VIEWS:
+        raise BadInput(f"n_views is {looking.n_views}", mend=mend)
+    positive(looking.noise, "noise", mend="give a number above 0; 0.05 is RIGID's")
+    whole(looking.random_state, "random_state", least=0)
+    one_of(looking.ways, get_args(moves.Way), "views")
+    one_of(looking.harmonize, get_args(Harmonize), "harmonize")
     return looking

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.compiled import kernel
-from answerable.errors import BadInput
+
+from .checks import one_of
 
 Pixels = npt.NDArray[np.uint8]
 Floats32 = npt.NDArray[np.float32]
@@ -73,8 +74,7 @@ def transform_of(name: str | Transform) -> Transform:
     """
     if isinstance(name, Transform):
         return name
-    if name not in TRANSFORMS:
-        raise BadInput(f"transform is {name!r}", mend=f"say one of {', '.join(TRANSFORMS)}")
+    one_of(name, list(TRANSFORMS), "transform")
     return TRANSFORMS[name]
 
 

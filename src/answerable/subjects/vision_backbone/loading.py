@@ -74,6 +74,8 @@ class VisionBackbone:
             raise missing_extra("torch", "models") from None
         if isinstance(subject, VisionBackbone):
             return subject
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise BadInput(f"size is {size!r}", where="backbone", mend="give a whole number of pixels; 224 is usual")
         digest: str | None
         if isinstance(subject, (str, Path)):
             files = content.backbone_files(subject)
@@ -84,7 +86,10 @@ class VisionBackbone:
             if module.training:
                 raise BadInput("the module is in training mode", where=name, mend="call eval() first")
         own_mean, own_std = own or (IMAGENET_MEAN, IMAGENET_STD)
-        module = module.to(device=device, memory_format=torch.channels_last)
+        try:
+            module = module.to(device=device, memory_format=torch.channels_last)
+        except (RuntimeError, AssertionError) as failure:
+            raise BadInput(str(failure).splitlines()[0], where=f"device {device!r}", mend="use cpu") from None
         return cls(module, size, name, digest, _three(mean, own_mean, "mean"), _three(std, own_std, "std"), device)
 
     def features(self, crops: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -109,13 +114,16 @@ class VisionBackbone:
         mean, std = (torch.tensor(part, dtype=crops.dtype, device=crops.device)[:, None, None]
                      for part in (self.mean, self.std))  # fmt: skip
         normalised = ((crops - mean) / std).to(dtype).contiguous(memory_format=torch.channels_last)
-        return _vectors(self.module(normalised), self.name)
+        return _vectors(self.module(normalised), self.name, len(crops))
 
 
-def _vectors(output: Any, name: str) -> Tensor:
-    """The class token after the last normalisation, a pooled map, or what already is a vector."""
+def _vectors(output: Any, name: str, n: int) -> Tensor:
+    """The class token after the last normalisation, a pooled map, or what already is a vector; of each of n images."""
     found = getattr(output, "last_hidden_state", output)
     ndim = getattr(found, "ndim", 0)
+    if ndim and len(found) != n:
+        problem = f"it gives {len(found)} vectors for {n} images"
+        raise BadInput(problem, where=name, mend="give a network from (B, 3, H, W) to (B, d)")
     if ndim == 3:
         return found[:, 0]
     if ndim == 4:
@@ -161,7 +169,10 @@ def _own_normalisation(folder: Path) -> tuple[Sequence[float], Sequence[float]] 
 
 
 def _three(given: Sequence[float] | None, own: Sequence[float], name: str) -> tuple[float, float, float]:
-    values = list(own if given is None else given)
+    try:
+        values = list(own if given is None else given)
+    except TypeError:
+        raise BadInput(f"{name} is {given!r}", where="backbone", mend="give three finite numbers") from None
     numbers = all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
     if len(values) != 3 or not numbers or (name == "std" and min(values) <= 0):
         raise BadInput(f"{name} is {values}", where="backbone", mend="give three finite numbers, one for each channel")
