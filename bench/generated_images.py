@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from PIL import Image, ImageEnhance
 from torch import nn
 
 from answerable.provenance.generated_images import AffineCouplingFlow, ConsistencyDetector, views
-from answerable.provenance.generated_images.scanning import Looking, scan
+from answerable.provenance.generated_images.scanning import BATCH, Looking, scan
 from answerable.provenance.generated_images.solver import scores
 from answerable.run import Run
 from answerable.subjects import VisionBackbone, list_images
@@ -27,7 +29,7 @@ from bench.racing import Race
 from reproductions.natural_images import EXAMPLE, crops_of, efficientnet_ready, photographs
 
 K = 5
-D, HIDDEN, BATCH = 1024, 4096, 512
+D, HIDDEN, ROWS = 1024, 4096, 512
 
 
 def races(*, quick: bool) -> list[Race]:
@@ -39,8 +41,9 @@ def races(*, quick: bool) -> list[Race]:
     return [
         of_jitter(crops[0], count=16 if quick else 64),
         *of_views(network, crops),
+        *of_batches(network, crops),
         of_the_cache(network, n=n),
-        *of_flows(hidden=256 if quick else HIDDEN, batch=64 if quick else BATCH),
+        *of_flows(hidden=256 if quick else HIDDEN, batch=64 if quick else ROWS),
         *of_growth(network, crops),
     ]
 
@@ -121,15 +124,60 @@ def of_views(network: VisionBackbone, crops: list[views.Pixels]) -> list[Race]:
             why="float32 features, added up in another order",
             target_ratio=2,
         ),
+    ]
+
+
+def of_batches(network: VisionBackbone, crops: list[views.Pixels]) -> list[Race]:
+    """What batches alone save, on one core and on two; the floor is the network's arithmetic at a product's speed."""
+    batched, single = (ConsistencyDetector(network, n_views=K, views="shared", batch=batch) for batch in (BATCH, 1))
+    work = len(crops) * (K + 1) * flops_of(network)
+    return [
         Race(
             work=f"{len(crops)} images, {K} shared views",
             peer="ours, batches of one",
-            ours=lambda: shared.score_samples(crops),
-            theirs=lambda: ConsistencyDetector(network, n_views=K, views="shared", batch=1).score_samples(crops),
+            ours=lambda threads=threads: _on(threads, lambda: batched.score_samples(crops)),
+            theirs=lambda threads=threads: _on(threads, lambda: single.score_samples(crops)),
             tolerance=1e-5,
-            why="float32 features, added up in another order",
-        ),
+            why="float32 features, added up in another order; the floor is the passes at the speed of a matrix product",
+            threads=threads,
+            floor_s=work / _on(threads, flops_per_second),
+        )
+        for threads in range(1, min(2, len(os.sched_getaffinity(0))) + 1)
     ]
+
+
+def _on(threads: int, call: Callable[[], Any]) -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return call()
+    finally:
+        torch.set_num_threads(before)
+
+
+def flops_of(network: VisionBackbone) -> float:
+    """Additions and multiplications of one pass, in convolutions."""
+    counted: list[float] = []
+
+    def count(layer: nn.Module, given: Any, found: torch.Tensor) -> None:
+        counted.append(2.0 * found.shape[-2] * found.shape[-1] * layer.convolution.weight.numel())  # type: ignore[union-attr, operator]
+
+    hooks = [layer.register_forward_hook(count) for layer in network.module.modules() if hasattr(layer, "convolution")]
+    network.features(np.zeros((1, 3, network.size, network.size), np.float32))
+    for hook in hooks:
+        hook.remove()
+    return sum(counted)
+
+
+def flops_per_second() -> float:
+    """How fast torch multiplies two matrices of 1,024 rows here: the best of ten."""
+    a = torch.ones(1024, 1024)
+    seconds = []
+    for _ in range(10):
+        start = time.perf_counter()
+        a @ a
+        seconds.append(time.perf_counter() - start)
+    return 2.0 * 1024**3 / min(seconds)
 
 
 def _published(network: VisionBackbone) -> Callable[[np.ndarray], torch.Tensor]:

@@ -16,7 +16,7 @@ import torch
 from answerable.provenance.machine_text import statistics_of_tokens, token_statistics
 from answerable.subjects.language_model import LanguageModel, load
 from answerable.subjects.language_model.next_tokens import CHUNK_TOKENS, Piece, batches, of_label, pieces, reduced
-from bench.racing import Race, bytes_per_second
+from bench.racing import PAIRS, Race, bytes_per_second
 
 TEXT = Path(__file__).parent.parent / "LICENSE"
 LENGTHS = (20, 250)
@@ -70,7 +70,12 @@ def races(*, quick: bool) -> list[Race]:
                 why="time grows with the logits, memory does not: both hold one block of rows",
             )
         )
-    return [*rows, of_the_whole(lm, piece, ours), of_batches(lm, quick=quick)]
+    return [
+        *rows,
+        of_the_whole(lm, piece, ours),
+        of_batches(tiny_model(), "width 64", count=60 if quick else 200, target=2.0),
+        of_batches(lm, "SmolLM2", count=4 if quick else 16, pairs=3),
+    ]
 
 
 def of_the_whole(lm: LanguageModel, piece: Piece, statistics_alone: Callable[[], np.ndarray]) -> Race:
@@ -86,31 +91,30 @@ def of_the_whole(lm: LanguageModel, piece: Piece, statistics_alone: Callable[[],
     )
 
 
-def of_batches(lm: LanguageModel, *, quick: bool) -> Race:
-    """200 texts of mixed length through a small model: sorted batches against one text at a time."""
+def of_batches(lm: LanguageModel, name: str, *, count: int, target: float | None = None, pairs: int = PAIRS) -> Race:
+    """Texts of mixed length through a model: sorted batches against one text at a time."""
     rng = np.random.default_rng(0)
-    small = tiny_model()
-    found = [Piece(k, rng.integers(3, 2000, n).tolist(), 0)
-             for k, n in enumerate(rng.integers(*LENGTHS, 60 if quick else 200))]  # fmt: skip
+    found = [Piece(k, rng.integers(3, 2000, n).tolist(), 0) for k, n in enumerate(rng.integers(*LENGTHS, count))]
 
     def together() -> np.ndarray:
         sums = np.empty(len(found))
         for group in batches(found):
-            for i, columns in zip(group, reduced([small], [found[i] for i in group], of_label), strict=True):
-                sums[i] = columns["log_probability"].sum()
+            for i, columns in zip(group, reduced([lm], [found[i] for i in group], of_label), strict=True):
+                sums[i] = columns["log_probability"].sum(dtype=np.float64)
         return sums
 
     def one_by_one() -> np.ndarray:
-        return np.array([reduced([small], [piece], of_label)[0]["log_probability"].sum() for piece in found])
+        return np.array([reduced([lm], [piece], of_label)[0]["log_probability"].sum(dtype=np.float64) for piece in found])
 
     return Race(
-        work=f"{len(found)} texts of {LENGTHS[0]} to {LENGTHS[1]} tokens, width 64",
+        work=f"{len(found)} texts of {LENGTHS[0]} to {LENGTHS[1]} tokens, {name}",
         peer="ours, one by one",
         ours=together,
         theirs=one_by_one,
-        tolerance=1e-3,
+        tolerance=1e-4,
         why="sums of up to 250 float32 log-probabilities",
-        target_ratio=2,
+        target_ratio=target,
+        pairs=pairs,
     )
 
 
