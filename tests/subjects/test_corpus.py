@@ -42,6 +42,24 @@ def test_every_format_gives_the_same(tmp_path: Path, name: str) -> None:
     assert digest == subjects.digest("corpus", subject)
 
 
+def test_json_lines_of_one_line_are_one_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "one.jsonl", json.dumps(ROWS[1]) + "\n")
+    assert read_corpus(path, kind="genre") == (["two"], [1], ["tale"])
+
+
+@pytest.mark.parametrize("content", ["One line of prose.", "A line, and\nanother, and, more\n", "Two\nlines.\n"])
+def test_prose_by_itself_is_told_where_it_goes(tmp_path: Path, content: str) -> None:
+    line = "this is no table with a column 'text'; a text by itself goes in as text=@essay.txt; many as a CSV"
+    with pytest.raises(BadInput, match=line):
+        read_corpus(written(tmp_path, "essay.txt", content))
+    assert read_corpus(written(tmp_path, "table.txt", "text\none\n")).texts == ["one"]
+
+
+def test_commas_without_quotes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(CannotRead, match="a row has more fields than the header; put quotes around fields that hold"):
+        read_corpus(written(tmp_path, "a.csv", "text\none, two\n"))
+
+
 def test_mgtbench_and_fast_detect_gpt(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", {"original": ["o1", "o2"], "sampled": ["s1"]})
     assert read_corpus(path) == (["o1", "o2", "s1"], [0, 0, 1], [])

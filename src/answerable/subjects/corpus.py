@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from answerable.errors import BadInput, unknown
+from answerable.errors import AnswerableError, BadInput, unknown
 from answerable.subjects import python_texts
 from answerable.subjects.address import locate
 from answerable.subjects.json_records import read_json_records, records_digest
@@ -19,6 +19,7 @@ from answerable.subjects.kinds import file_digest, kind_of, refuse_pickle
 
 HUMAN = frozenset({"human", "0", "false", "original", "person", "real"})
 MACHINE = frozenset({"llm", "machine", "1", "true", "sampled", "ai", "generated", "model", "chatgpt", "gpt"})
+PROSE = frozenset({".txt", ".md", ".rst"})
 WHAT = "a CSV, Parquet, JSON or JSON Lines file of texts"
 
 
@@ -72,7 +73,13 @@ def read_corpus(
         raise BadInput("the file is empty", where=str(path), mend=f"give {WHAT}")
     from answerable.subjects.table import read_table
 
-    return _from_table(read_table(path), str(path), column, label, kind)
+    try:
+        return _from_table(read_table(path), str(path), column, label, kind)
+    except AnswerableError:
+        if path.suffix.lower() not in PROSE:
+            raise
+    mend = f"a text by itself goes in as text=@{path.name}; many as {WHAT}"
+    raise BadInput(f"this is no table with a column {column!r}", where=str(path), mend=mend)
 
 
 def digest(value: object) -> str | None:
@@ -101,6 +108,8 @@ def _listed(value: Any) -> Any:
 def _from_memory(value: Any, where: str, column: str, label: str, kind: str | None) -> Corpus:
     if isinstance(value, Mapping) and {"original", "sampled"} <= set(value):
         return _from_pairs(value, where)
+    if isinstance(value, Mapping) and isinstance(value.get(column), str):
+        value = [value]  # JSON Lines of one line
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return _from_rows(list(value), where, column, label, kind)
     if isinstance(value, Mapping) and not isinstance(value.get(column), list):

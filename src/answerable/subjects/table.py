@@ -127,7 +127,8 @@ def _described(column: pl.Series) -> list[str]:
 
 def _with_rows(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     if not frame.width or not frame.height:
-        raise BadInput("the table has no rows" if frame.width else "the table has no columns", where=where)
+        problem = "the table has no rows" if frame.width else "the table has no columns"
+        raise BadInput(problem, where=where, mend="give a header and at least one row")
     return frame
 
 
@@ -138,6 +139,9 @@ def _failing_in_one_line(read: Any, path: Path) -> pl.DataFrame:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError) as failure:
         said = " ".join(str(failure).split())[:200]
+        if "found more fields" in said:
+            mend = "put quotes around fields that hold the separator"
+            raise CannotRead("a row has more fields than the header", where=str(path), mend=mend) from None
         raise CannotRead(f"no table can be read ({said})", where=str(path), mend=_MEND) from None
 
 
