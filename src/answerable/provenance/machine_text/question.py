@@ -90,7 +90,9 @@ class MachineText(Question):
     long: Literal["truncate", "windows"] = Field(
         "truncate", description="whether a longer text is cut, or read in windows whose scores are added"
     )
-    edges: list[float] = Field([50.0, 100.0, 200.0, 400.0], description="lengths where a new calibration bin begins")
+    edges: list[float] = Field(
+        [50.0, 100.0, 200.0, 400.0], unit="tokens", description="lengths where a new calibration bin begins, rising"
+    )
     least: int = Field(100, ge=1, le=1_000_000, unit="texts", description="fewest calibration texts of a bin")
     batch_tokens: int = Field(
         4096, ge=16, le=10_000_000, unit="tokens", description="tokens read at once, padding included"
