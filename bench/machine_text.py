@@ -104,7 +104,9 @@ def of_batches(lm: LanguageModel, name: str, *, count: int, target: float | None
         return sums
 
     def one_by_one() -> np.ndarray:
-        return np.array([reduced([lm], [piece], of_label)[0]["log_probability"].sum(dtype=np.float64) for piece in found])
+        return np.array(
+            [reduced([lm], [piece], of_label)[0]["log_probability"].sum(dtype=np.float64) for piece in found]
+        )
 
     return Race(
         work=f"{len(found)} texts of {LENGTHS[0]} to {LENGTHS[1]} tokens, {name}",

@@ -44,6 +44,12 @@ class DetectionRow(NamedTuple):
     n_negative: int
 
 
+def _check_named(given: object) -> None:
+    if not isinstance(given, Mapping):
+        mend = "give a dict from each name to its scores"
+        raise BadInput(f"a {type(given).__name__} names no scores", where="scores", mend=mend)
+
+
 def detection_report(
     labels: ArrayLike,
     scores: Mapping[str, ArrayLike],
@@ -70,7 +76,8 @@ def detection_report(
 
     Raises
     ------
-    BadInput : labels or scores that are none, scores without names, a class with one member, or other scores for some names only
+    BadInput : labels or scores that are none, scores without names, a class with one member, or other scores for some
+        names only
     """
     positive = classes_of(labels)
     if (other_labels is None) != (other_scores is None):
@@ -78,9 +85,7 @@ def detection_report(
     other = None if other_labels is None else classes_of(other_labels, "other_labels")
     rows = []
     for given, is_control in ((scores, False), (controls or {}, True)):
-        if not isinstance(given, Mapping):
-            mend = "give a dict from each name to its scores"
-            raise BadInput(f"a {type(given).__name__} names no scores", where="scores", mend=mend)
+        _check_named(given)
         for name, column in given.items():
             found = numbers_of(column, f"scores of {name}", infinite=True)
             same_length(found, positive, f"scores of {name} and labels")

@@ -102,5 +102,5 @@ def test_factors_stay_within_their_reach_and_fill_it() -> None:
 
 def test_a_transform_that_is_none_is_refused() -> None:
     assert views.transform_of("flow") == Transform(1.0, 1.0, 0.12, 0.12, 0.06, 0.03)
-    with pytest.raises(BadInput, match="transform is 'strong'; say one of paper, flow, identity"):
+    with pytest.raises(BadInput, match="transform is 'strong'; say paper, flow or identity"):
         views.transform_of("strong")

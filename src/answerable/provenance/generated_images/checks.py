@@ -18,7 +18,7 @@ def positive(value: object, name: str, *, where: str = "", mend: str = ABOVE_0, 
     ------
     BadInput : it is not
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     if not number or not (value >= 0 if zero else value > 0):  # type: ignore[operator]
         raise BadInput(f"{name} is {value!r}", where=where, mend=mend)
     return float(value)  # type: ignore[arg-type]

@@ -239,9 +239,7 @@ class ImplicitRewardDetector:
         min_tokens: int = MIN_TOKENS,
     ) -> None:
         _one_of(normalize, get_args(Normalise), "normalize")
-        if not isinstance(pair, LanguageModelPair):
-            mend = "give LanguageModelPair.from_pretrained(instruct, base)"
-            raise BadInput(f"a {type(pair).__name__} is no pair of models", where="pair", mend=mend)
+        _check_pair(pair)
         self.pair = pair.checked()
         self.normalize, self.min_tokens = normalize, count_of(min_tokens, "min_tokens", least=1)
         self._reading: dict[str, Any] = {"max_tokens": max_tokens, "long": long, "batch_tokens": batch_tokens}
@@ -375,6 +373,12 @@ def swapped(mean: float) -> str:
 
 def _loaded(subject: Any) -> LanguageModel:
     return subject if isinstance(subject, LanguageModel) else load(subject, attention="sdpa")
+
+
+def _check_pair(pair: object) -> None:
+    if not isinstance(pair, LanguageModelPair):
+        mend = "give LanguageModelPair.from_pretrained(instruct, base)"
+        raise BadInput(f"a {type(pair).__name__} is no pair of models", where="pair", mend=mend)
 
 
 def _one_of(value: object, known: Sequence[str], name: str) -> None:
