@@ -18,6 +18,7 @@ import pytest
 from answerable import registry
 from answerable.answer import Answer
 from answerable.asking import Settings, answer_to
+from answerable.cli import _flag
 from answerable.dossier import Dossier
 from answerable.errors import AnswerableError
 from answerable.question import RESERVED, Question, bounds_of, unit_of
@@ -53,6 +54,14 @@ def test_its_name_is_its_folder_and_its_question_is_plain_words(name: str) -> No
     assert question.name == name
     assert folder(name).name == name.replace("-", "_")
     assert re.fullmatch(r"[A-Z][^_`]{10,120}\?", question.in_plain_words())
+
+
+@every_question
+def test_its_help_says_nothing_twice_and_no_empty_default(name: str) -> None:
+    for field_name, field in registry.find(name).model_fields.items():
+        said = _flag(field_name, field).annotation.__metadata__[0].help.removeprefix(field.description)
+        assert not re.search(r"default ([];]|\[\]|\(\))", said), said
+        assert "one of " not in said, said  # the command line lists choices itself
 
 
 @every_question

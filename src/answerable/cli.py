@@ -444,11 +444,11 @@ def _flag(name: str, field: Any) -> inspect.Parameter:
         part
         for part in (
             unit_of(field),
-            bounds_of(field) if not get_args(field.annotation) or get_origin(field.annotation) is not Literal else "",
+            "" if any(get_origin(kind) is Literal for kind in _members(field.annotation)) else bounds_of(field),
         )
         if part
     ]
-    if not field.is_required() and field.default is not None:
+    if not field.is_required() and field.default not in (None, "", [], ()):
         said.append(f"default {field.default}")
     if is_text(field):
         said.append("@FILE reads it from a file")
