@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "metrics": ["emda", "fni_emda", "ima"],
         "nam": ["NAMEnsemble"],
         "solver": ["TermScores", "activation_pattern", "quadratic_features", "quadratic_terms", "term_scores"],
+        "streaming": ["streamed_scores"],
         "xai_tris": ["make_xai_tris"],
     },
 )

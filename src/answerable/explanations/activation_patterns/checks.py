@@ -47,27 +47,72 @@ def checked_terms(
     if link not in get_args(Link):
         raise BadInput(f"it is {link!r}", where="link", mend="choose logit or identity")
     for whats, values in ([f"term {name}" for name in called], z), (["target"], y[:, None]):
-        low, high = values.min(axis=0), values.max(axis=0)
-        if not np.isfinite(low + high).all():
-            bad = ~np.isfinite(values)
-            if bad.any():
-                row, j = np.argwhere(bad)[0]
-                raise BadInput("it is missing or infinite", where=f"{whats[j]}, row {row + 1}", mend="drop the row")
-        odd = (np.maximum(-low, high) > LARGEST) | ((low < high) & (high - np.maximum(low, -LARGEST) < SMALLEST))
-        if odd.any():
-            j = int(np.argmax(odd))
-            what = f"it lies between {low[j]:.3g} and {high[j]:.3g}"
-            raise BadInput(what, where=whats[j], mend="give it in a unit that makes it neither huge nor tiny")
+        low, high = _ends(values, whats)
+        refuse_odd_units(low, high, whats)
     if link == "identity" and (y == y[0]).all():
         raise BadInput(f"it is {y[0]:g} in every row", where="target", mend="give a target that differs")
     if link == "logit":
-        strange = (y != 0.0) & (y != 1.0)
-        if strange.any():
-            mend = "give 0 and 1, or choose link = identity"
-            raise BadInput(f"it holds {y[strange][0]:g}", where="target", mend=mend)
+        _zeros_and_ones(y, "give 0 and 1, or choose link = identity")
         if len(np.unique(y if weights is None else y[weights > 0])) < 2:
             raise BadInput("every row that counts has the same class", where="target", mend="both classes are needed")
     return z, y, called
+
+
+def checked_block(z: Floats, y: Floats, called: Sequence[str], begun: int) -> None:
+    """Refuse a block of rows and labels that cannot be worked with.
+
+    Parameters
+    ----------
+    z : (n, U) component values
+    y : (n,) labels
+    called : names of the terms
+    begun : rows that came before
+
+    Raises
+    ------
+    BadInput : another shape, a number that is missing, infinite or huge, or a label that is neither 0 nor 1
+    """
+    if z.ndim != 2 or y.shape != (len(z),) or z.shape[1] != len(called) or not z.size:
+        what = f"the terms have shape {z.shape}, the target {y.shape}"
+        mend = f"give (rows, {len(called)}), at least one row, and (rows,)"
+        raise BadInput(what, where=f"block from row {begun + 1}", mend=mend)
+    for whats, values in ([f"term {name}" for name in called], z), (["target"], y[:, None]):
+        low, high = _ends(values, whats, begun)
+        refuse_odd_units(low, high, whats, least=0.0)
+    _zeros_and_ones(y, "give 0 and 1")
+
+
+def _ends(values: Floats, whats: Sequence[str], begun: int = 0) -> tuple[Floats, Floats]:
+    """Lowest and highest value of each column, all finite."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    if not np.isfinite(low + high).all():
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row, j = np.argwhere(bad)[0]
+            raise BadInput("it is missing or infinite", where=f"{whats[j]}, row {begun + row + 1}", mend="drop the row")
+    return low, high
+
+
+def refuse_odd_units(low: Floats, high: Floats, whats: Sequence[str], *, least: float = SMALLEST) -> None:
+    """Refuse a column that holds huge numbers, or of whose numbers the spread is tiny but not 0.
+
+    Parameters
+    ----------
+    low, high : lowest and highest number of each column
+    whats : what the columns are
+    least : spread that is not tiny
+    """
+    odd = (np.maximum(-low, high) > LARGEST) | ((low < high) & (high - np.maximum(low, -LARGEST) < least))
+    if odd.any():
+        j = int(np.argmax(odd))
+        what = f"it lies between {low[j]:.3g} and {high[j]:.3g}"
+        raise BadInput(what, where=whats[j], mend="give it in a unit that makes it neither huge nor tiny")
+
+
+def _zeros_and_ones(y: Floats, mend: str) -> None:
+    strange = (y != 0.0) & (y != 1.0)
+    if strange.any():
+        raise BadInput(f"it holds {y[strange][0]:g}", where="target", mend=mend)
 
 
 def check_settings(*, scale: str, ridge: float, level: float, margin: float, least_share: float) -> None:

@@ -130,7 +130,7 @@ def _total(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gradient(block, j, mean, scale, weights, target, a, b, room, out):  # type: ignore[no-untyped-def]
+def add_up(block, j, mean, scale, weights, target, a, b, room, out):  # type: ignore[no-untyped-def]
     """Gradient and second derivatives of the mean log-loss of one standardised column at intercept a and slope b.
 
     Rows are taken ``len(room[0])`` at a time, and each place in ``room`` keeps sums of its own, since one running sum
@@ -186,7 +186,7 @@ def _newton(block, weights, target, moments, ridge, start, found, status):  # ty
         if np.isfinite(start[j, 1]):
             a, b = start[j, 0], start[j, 1]
         scale = 1.0 / std
-        _gradient(block, j, mean, scale, weights, target, a, b, room, at)
+        add_up(block, j, mean, scale, weights, target, a, b, room, at)
         status[j] = UNFINISHED
         for _step in range(MOST_STEPS):
             g0, g1, h00, h01, h11 = at[0], at[1] + ridge * b, at[2], at[3], at[4] + ridge
@@ -201,7 +201,7 @@ def _newton(block, weights, target, moments, ridge, start, found, status):  # ty
             before = g0 * da + g1 * db
             length = 1.0
             for _half in range(40):
-                _gradient(block, j, mean, scale, weights, target, a + length * da, b + length * db, room, at)
+                add_up(block, j, mean, scale, weights, target, a + length * da, b + length * db, room, at)
                 after = at[0] * da + (at[1] + ridge * (b + length * db)) * db
                 if after <= -0.9 * before:  # the slope along the step has not turned up more than it went down
                     break
@@ -251,7 +251,7 @@ def univariate_slopes(
     shares = _shares(weights, len(y))
     target = np.ascontiguousarray(y, dtype=np.float64)
     if link == "logit":
-        _both_classes(float(shares @ target))
+        both_classes(float(shares @ target))
     n_columns = z.shape[1]
     moments, found = np.empty((n_columns, 5)), np.empty((n_columns, 2))
     status = np.zeros(n_columns, dtype=np.int64)
@@ -272,6 +272,14 @@ def univariate_slopes(
                 _least_squares(block, shares, target, part, penalty, found[left:right], status[left:right])
 
     in_threads(fit, column_blocks(z), threads)
+    refuse_unfitted(status, names)
+    mean, std = moments[:, 0], np.where(status == CONSTANT, 0.0, moments[:, 1])
+    slope = np.divide(found[:, 1], std, out=np.zeros(n_columns), where=std > 0)
+    return Slopes(slope, found[:, 0] - slope * mean, mean, std)
+
+
+def refuse_unfitted(status: Any, names: list[str] | None) -> None:
+    """Name the first column that separates the classes, or that no fit was found of; ``status`` is one code each."""
     for code, what in (
         (SEPARATED, "separates the classes, so its slope has no end"),
         (UNFINISHED, "has no stable fit"),
@@ -280,9 +288,6 @@ def univariate_slopes(
         if len(bad):
             name = names[bad[0]] if names else f"column {bad[0] + 1}"
             raise BadInput(f"it {what}", where=f"term {name}", mend="set a ridge, for example 1, or leave the term out")
-    mean, std = moments[:, 0], np.where(status == CONSTANT, 0.0, moments[:, 1])
-    slope = np.divide(found[:, 1], std, out=np.zeros(n_columns), where=std > 0)
-    return Slopes(slope, found[:, 0] - slope * mean, mean, std)
 
 
 def _least_squares(
@@ -325,18 +330,13 @@ def multivariate_refit(
     """
     shares = _shares(weights, len(y))
     if link == "logit":
-        _both_classes(float(shares @ y))
+        both_classes(float(shares @ y))
     mean = shares @ z
     std = np.sqrt(np.maximum(shares @ (z - mean) ** 2, 0.0))
     kept = np.flatnonzero(std > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
     called = names or [f"column {j + 1}" for j in range(z.shape[1])]
     used_rows = int(np.count_nonzero(shares))
-    if ridge == 0 and len(kept) + 1 >= used_rows:
-        raise BadInput(
-            f"{len(kept)} terms are fitted on {used_rows} rows",
-            where="refit",
-            mend="set a ridge (the covariances of a term with prediction and label then differ) or give more rows",
-        )
+    refuse_few_rows(len(kept), used_rows, ridge)
     standard = np.empty((len(y), len(kept) + 1))
     standard[:, 0] = 1.0
     np.subtract(z[:, kept], mean[kept], out=standard[:, 1:])
@@ -355,6 +355,16 @@ def multivariate_refit(
     coefficients = np.zeros(z.shape[1])
     coefficients[kept] = beta[1:] / std[kept]
     return Refit(coefficients, float(beta[0] - coefficients @ mean), standard @ beta, information, kept)
+
+
+def refuse_few_rows(n_terms: int, n_rows: int, ridge: float) -> None:
+    """Refuse to fit as many terms as there are rows without a ridge."""
+    if ridge == 0 and n_terms + 1 >= n_rows:
+        raise BadInput(
+            f"{n_terms} terms are fitted on {n_rows} rows",
+            where="refit",
+            mend="set a ridge (the covariances of a term with prediction and label then differ) or give more rows",
+        )
 
 
 def given_fit(z: Floats, coefficients: Floats) -> Refit:
@@ -396,7 +406,7 @@ def _newton_together(
         except BadInput:
             # Columns that determine each other do so whatever the rows weigh; else the fit ran off to 0 and 1.
             _factor(standard, np.sqrt(shares), penalty, names)
-            raise _separated(names, beta) from None
+            raise separated(names, beta) from None
         step = -linalg.cho_solve(factor, gradient, check_finite=False)
         along = standard @ step
         length, before = 1.0, float(gradient @ step)
@@ -408,18 +418,23 @@ def _newton_together(
             length /= 2
         beta, linear = beta + length * step, linear + length * along
         if plain and np.all(signs * linear[shares > 0] > 0):
-            raise _separated(names, beta)
+            raise separated(names, beta)
         if np.max(np.abs(step)) <= CONVERGED * (1 + np.max(np.abs(beta))):
             return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
-    largest = names[int(np.argmax(np.abs(beta[1:])))]
-    raise BadInput(
+    raise unsettled(names, beta)
+
+
+def unsettled(names: list[str], beta: Floats) -> BadInput:
+    """The line for a refit that did not end; ``beta`` is where it stood."""
+    return BadInput(
         f"the fit has not settled after {MOST_STEPS} steps",
-        where=f"refit, largest weight on term {largest}",
+        where=f"refit, largest weight on term {names[int(np.argmax(np.abs(beta[1:])))]}",
         mend="set a ridge, for example 1, or leave that term out",
     )
 
 
-def _separated(names: list[str], beta: Floats) -> BadInput:
+def separated(names: list[str], beta: Floats) -> BadInput:
+    """The line for a refit that runs off; ``beta`` is where it stood."""
     return BadInput(
         "together the terms separate the classes, so their weights have no end",
         where=f"refit, largest weight on term {names[int(np.argmax(np.abs(beta[1:])))]}",
@@ -438,7 +453,16 @@ def _solve_together(
 def _factor(standard: Floats, root: Floats, penalty: Floats, names: list[str]) -> tuple[Floats, bool]:
     """Cholesky factor of the second derivatives."""
     scaled = standard * root[:, None]
-    matrix = scaled.T @ scaled
+    return cholesky(scaled.T @ scaled, penalty, names)
+
+
+def cholesky(matrix: Floats, penalty: Floats, names: list[str]) -> tuple[Floats, bool]:
+    """Factor of ``matrix``, which is overwritten, and the penalties on its diagonal.
+
+    Raises
+    ------
+    BadInput : a column that the ones before it determine, without a penalty; the line names it
+    """
     matrix[np.diag_indices_from(matrix)] += penalty
     diagonal = matrix.diagonal().copy()
     try:
@@ -462,7 +486,8 @@ def _determined(names: list[str], position: int) -> BadInput:
     )
 
 
-def _both_classes(share: float) -> None:
+def both_classes(share: float) -> None:
+    """Refuse labels of one class."""
     if not 0 < share < 1:
         raise BadInput("every row that counts has the same class", where="target", mend="both classes are needed")
 

@@ -26,10 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.special import expit, ndtri
 
 from answerable.compiled import kernel
@@ -38,6 +37,7 @@ from answerable.statistics import Floats, aurocs, holm
 
 from .checks import Scale, check_settings, checked_terms
 from .logistic import Link, Refit, Slopes, given_fit, multivariate_refit, univariate_slopes
+from .significance import Tests, term_tests
 
 Term = tuple[int, ...]
 
@@ -50,26 +50,6 @@ VERDICTS = (
     "unused",
     "undecided",
 )
-
-
-class Tests(NamedTuple):
-    """How sure the numbers of each term are.
-
-    Attributes
-    ----------
-    slope_error : (U,) standard error of the slope of the adjusted term, from influence functions of both fits
-    p_informative : (U,) p-value of "the term's mean is the same in both classes", Welch (of "no correlation", robust,
-        for the identity link)
-    p_used : (U,) p-value of "the term's weight in the refit is 0", robust
-    sd_model_error, sd_pattern_error, product_error : (U,) standard errors, components fixed
-    """
-
-    slope_error: Floats
-    p_informative: Floats
-    p_used: Floats
-    sd_model_error: Floats
-    sd_pattern_error: Floats
-    product_error: Floats
 
 
 @dataclass(frozen=True)
@@ -260,7 +240,12 @@ def term_scores(
     )
     slopes = univariate_slopes(z, y, weights=weights, link=link, ridge=ridge, names=called, threads=threads)
     found = _scores(z, y, refit, slopes, weights, link, scale, threads)
-    tests = term_tests(z, y, refit, slopes, weights=weights, link=link)
+    tests = term_tests(z, y, refit, slopes, weights=weights, link=link, ridge=ridge)
+    return judged(found, tests, level=level, margin=margin, least_share=least_share)
+
+
+def judged(found: TermScores, tests: Tests, *, level: float, margin: float, least_share: float) -> TermScores:
+    """The same with intervals, p-values and verdicts; parameters as for :func:`term_scores`."""
     half = -ndtri((1 - level) / 2) * tests.slope_error
     return with_verdicts(
         replace(
@@ -290,11 +275,25 @@ def _scores(
     threads: int,
 ) -> TermScores:
     w = refit.weights
+    g = expit(refit.linear) if scale == "probability" and link == "logit" else refit.linear
+    pattern = np.where(slopes.std > 0, activation_pattern(z, g, weights=weights), 0.0) if w.any() else np.zeros_like(w)
+    areas = discriminability(z, y, weights=weights, threads=threads) if link == "logit" else np.full(len(w), np.nan)
+    return scores_of(refit, slopes, pattern, areas)
+
+
+def scores_of(refit: Refit, slopes: Slopes, pattern: Floats, areas: Floats) -> TermScores:
+    """The numbers of each term, not judged yet.
+
+    Parameters
+    ----------
+    refit, slopes : the fits
+    pattern : (U,) activation pattern
+    areas : (U,) 2 (AUROC - 1/2) of the terms as they stand, NaN where it is not known
+    """
+    w = refit.weights
     sd_model = np.abs(w) * slopes.std
     sd_pattern = np.abs(slopes.slope) * slopes.std
     slope = np.divide(slopes.slope, w, out=np.zeros_like(w), where=w != 0)
-    g = expit(refit.linear) if scale == "probability" and link == "logit" else refit.linear
-    pattern = np.where(slopes.std > 0, activation_pattern(z, g, weights=weights), 0.0) if w.any() else np.zeros_like(w)
     nothing = np.full(len(w), np.nan)
     return TermScores(
         weight=w,
@@ -303,9 +302,7 @@ def _scores(
         intercept=slopes.intercept,
         sd_pattern=sd_pattern,
         pattern=pattern,
-        discriminability=np.sign(w) * discriminability(z, y, weights=weights, threads=threads)
-        if link == "logit"
-        else nothing,
+        discriminability=np.sign(w) * areas,
         product=sd_model * sd_pattern,
         slope_low=nothing,
         slope_high=nothing,
@@ -361,88 +358,6 @@ def discriminability(z: Floats, y: Floats, *, weights: Floats | None = None, thr
     order = np.argsort(z, axis=0, kind="stable").T
     _weighted_aurocs(np.ascontiguousarray(order), z, weights / weights.sum(), np.asarray(y, float), out)
     return 2 * out - 1
-
-
-def term_tests(
-    z: Floats, y: Floats, refit: Refit, slopes: Slopes, *, weights: Floats | None = None, link: Link = "logit"
-) -> Tests:
-    """Standard errors and p-values of each term, all robust to a wrong model; parameters as for :func:`term_scores`."""
-    n, n_terms = z.shape
-    shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-    kept, std = refit.kept, slopes.std[refit.kept]
-    slope, w = slopes.slope[kept] * std, refit.weights[kept] * std  # of standardised columns
-    start = slopes.intercept[kept] + slopes.slope[kept] * slopes.mean[kept]
-    blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, n, ROWS_AT_ONCE)]
-
-    def standard(rows: slice) -> Floats:
-        return (z[rows][:, kept] - slopes.mean[kept]) / std
-
-    inverse = _small_inverses(standard, blocks, shares, start, slope, link)
-    of_slope, of_weight, of_both = np.zeros(len(kept)), np.zeros(len(kept)), np.zeros(len(kept))
-    fitted = expit(refit.linear) if link == "logit" else refit.linear
-    for rows in blocks:
-        t = standard(rows)
-        alone = start + slope * t
-        residual = y[rows, None] - (expit(alone) if link == "logit" else alone)
-        influence = shares[rows, None] * residual * (inverse[0] + inverse[1] * t)
-        together = (shares[rows] * (y[rows] - fitted[rows]))[:, None] * (
-            t @ refit.information[1:, 1:] + refit.information[0, 1:]
-        )
-        of_slope += (influence**2).sum(axis=0)
-        of_weight += (together**2).sum(axis=0)
-        of_both += (influence * together).sum(axis=0)
-    ratio = np.divide(slope, w, out=np.zeros_like(w), where=w != 0)
-    squared = np.maximum(of_slope - 2 * ratio * of_both + ratio**2 * of_weight, 0.0)
-    error = np.full(n_terms, np.inf)
-    error[kept] = np.divide(np.sqrt(squared), np.abs(w), out=np.full(len(w), np.inf), where=w != 0)
-    p_used, p_informative = np.ones(n_terms), np.ones(n_terms)
-    # A weight that was given is known: no information, no error.
-    p_used[kept] = _two_sided(w, np.sqrt(of_weight)) if refit.information.any() else np.where(w != 0, 0.0, 1.0)
-    p_informative[kept] = _welch(z[:, kept], y, shares) if link == "logit" else _two_sided(slope, np.sqrt(of_slope))
-    spreads = np.zeros((3, n_terms))
-    spreads[:, kept] = np.sqrt(
-        [of_weight, of_slope, np.maximum(w**2 * of_slope + slope**2 * of_weight + 2 * w * slope * of_both, 0.0)]
-    )
-    return Tests(error, p_informative, p_used, *spreads)
-
-
-def _small_inverses(
-    standard: Any, blocks: list[slice], shares: Floats, start: Floats, slope: Floats, link: Link
-) -> tuple[Floats, Floats]:
-    """The row of each univariate fit's inverse second derivatives that belongs to the slope."""
-    if link == "identity":
-        return np.zeros_like(slope), np.ones_like(slope)
-    sums = np.zeros((3, len(slope)))
-    for rows in blocks:
-        t = standard(rows)
-        p = expit(start + slope * t)
-        s = shares[rows, None] * p * (1 - p)
-        sums += [s.sum(axis=0), (s * t).sum(axis=0), (s * t * t).sum(axis=0)]
-    determinant = sums[0] * sums[2] - sums[1] ** 2
-    return -sums[1] / determinant, sums[0] / determinant
-
-
-def _welch(z: Floats, y: Floats, shares: Floats) -> Floats:
-    """Welch's test of equal class means, with weights of rows."""
-    means, errors, sizes = [], [], []
-    for label in (True, False):
-        rows = (y > 0.5) == label
-        part = shares[rows] / shares[rows].sum()
-        mean = part @ z[rows]
-        size = 1 / (part @ part)  # rows of equal weight that would say as much
-        means.append(mean)
-        errors.append(part**2 @ (z[rows] - mean) ** 2 * size / max(size - 1, 1e-9))
-        sizes.append(size)
-    squared = errors[0] + errors[1]
-    parts = sum(error**2 / max(size - 1, 1e-9) for error, size in zip(errors, sizes, strict=True))
-    freedom = np.divide(squared**2, parts, out=np.ones_like(squared), where=parts > 0)
-    statistic = np.divide(means[0] - means[1], np.sqrt(squared), out=np.zeros_like(squared), where=squared > 0)
-    return np.where(squared > 0, 2 * stats.t.sf(np.abs(statistic), np.maximum(freedom, 1.0)), 1.0)
-
-
-def _two_sided(value: Floats, error: Floats) -> Floats:
-    statistic = np.divide(np.abs(value), error, out=np.zeros_like(value), where=error > 0)
-    return np.where(error > 0, 2 * stats.norm.sf(statistic), 1.0)
 
 
 def _adjusted(p_values: Floats) -> Floats:
