@@ -273,6 +273,35 @@ def test_four_concepts_agree_with_the_linear_programme() -> None:
     compare(4, [open_cases[k] for k in rng.choice(len(open_cases), 3, replace=False)])
 
 
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_the_walk_finds_the_ends_of_all_that_a_unit_may_become(data: st.DataObject) -> None:
+    """By definition, for any number of levels, also where the model does not look at a concept on the way."""
+    sizes = data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=4))
+    seen = data.draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
+    edges = [
+        [cause for cause in range(effect) if data.draw(st.booleans(), label=f"{cause} -> {effect}")]
+        for effect in range(len(sizes))
+    ]
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    n = 5
+    outputs = rng.random((n, *(size if looked else 1 for size, looked in zip(sizes, seen))))
+    codes = np.stack([rng.integers(0, size, n) for size in sizes], axis=1)
+    forced = rng.random(codes.shape) < 0.3
+    low, high = extremes(outputs, codes, forced, edges, sizes)
+    whole = np.broadcast_to(outputs, (n, *sizes))
+    for unit in range(n):
+        reached = [
+            whole[unit][u]
+            for u in np.ndindex(*sizes)
+            if all(
+                u[k] == codes[unit, k] or forced[unit, k] or any(u[p] != codes[unit, p] for p in edges[k])
+                for k in range(len(sizes))
+            )
+        ]
+        assert (low[unit], high[unit]) == (min(reached), max(reached))
+
+
 def test_example_4_two_models_agree_on_all_that_is_seen_and_not_on_what_is_asked() -> None:
     for model, answer in ((1, 0.3), (2, 0.5)):
         law, asked_for = oracle.example_4(model)

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from answerable.compiled import kernel
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -41,24 +43,49 @@ def extremes(
     -------
     (n,) and (n,) float64; the same where nothing may move
     """
-    low = high = outputs
-    n = len(codes)
-    for k in reversed(range(codes.shape[1])):  # the last effect first: its causes are all still open
-        free: Bools = forced[:, k].reshape((n,) + (1,) * k)
-        for p in parents[k]:
-            differs = np.arange(sizes[p]) != codes[:, p, None]
-            free = free | differs.reshape((n,) + (1,) * p + (sizes[p],) + (1,) * (k - p - 1))
-        low = np.where(free, low.min(axis=-1), _as_it_is(low, codes[:, k]))
-        high = np.where(free, high.max(axis=-1), _as_it_is(high, codes[:, k]))
+    n, k = codes.shape
+    if not k:
+        return outputs, outputs
+    shape = (n, *sizes)
+    table = outputs if outputs.shape == shape else np.broadcast_to(outputs, shape)
+    table = np.ascontiguousarray(table.reshape(n, -1), np.float64)
+    causes = np.zeros((k, k), np.bool_)
+    for effect, numbers in enumerate(parents):
+        causes[effect, numbers] = True
+    codes, forced = np.ascontiguousarray(codes), np.ascontiguousarray(forced)
+    found: tuple[Floats, Floats] = _walked(table, codes, forced, causes, np.array(sizes, np.int64))
+    return found
+
+
+@kernel
+def _walked(table, codes, forced, causes, sizes):  # type: ignore[no-untyped-def]
+    """The last effect first, for its causes are all still open: what is left of the table is of the concepts before."""
+    n, k = codes.shape
+    low, high = np.empty(n), np.empty(n)
+    least, most = np.empty(table.shape[1]), np.empty(table.shape[1])
+    for unit in range(n):
+        least[:] = table[unit]
+        most[:] = table[unit]
+        cells = table.shape[1]
+        for effect in range(k - 1, -1, -1):
+            size, own = sizes[effect], codes[unit, effect]
+            cells //= size
+            for cell in range(cells):
+                free = forced[unit, effect]
+                rest = cell
+                for cause in range(effect - 1, -1, -1):
+                    if free:
+                        break
+                    free = causes[effect, cause] and rest % sizes[cause] != codes[unit, cause]
+                    rest //= sizes[cause]
+                start = cell * size
+                smallest, largest = least[start + own], most[start + own]
+                if free:
+                    for level in range(start, start + size):
+                        smallest, largest = min(smallest, least[level]), max(largest, most[level])
+                least[cell], most[cell] = smallest, largest
+        low[unit], high[unit] = least[0], most[0]
     return low, high
-
-
-def _as_it_is(outputs: Floats, codes: Ints) -> Floats:
-    """The outputs with the last concept at its factual value."""
-    if outputs.shape[-1] == 1:
-        return outputs[..., 0]
-    index = codes.reshape((len(codes),) + (1,) * (outputs.ndim - 1))
-    return np.take_along_axis(outputs, index, axis=-1)[..., 0]
 
 
 def independent_extremes(outputs: Floats, codes: Ints, now: Floats, then: Floats) -> tuple[Floats, Floats]:
