@@ -87,7 +87,7 @@ def test_extracted_concepts_are_averaged_over_every_unit(joint: bool) -> None:
     extracted = model.concept_proba(X[:6])
     cells = list(itertools.product((0, 1), repeat=3))
     if joint:
-        masses = dict(zip(map(tuple, model._cells.astype(int)), model.extractors_[0].predict_proba(X[:6]).T))
+        masses = dict(zip(map(tuple, model._extraction.cells.astype(int)), model.extractors_[0].predict_proba(X[:6]).T))
     else:
         masses = {cell: np.prod([extracted[n][:, v] for n, v in zip("BDC", cell)], axis=0) for cell in cells}
     assert extracted["B"][:, 1] == pytest.approx(sum(masses[cell] for cell in cells if cell[0]), abs=1e-12)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -61,13 +61,38 @@ def _kronecker(parts: Sequence[Floats], n: int) -> Floats:
     return found
 
 
-def draws(parts: Sequence[Floats], n_draws: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Levels drawn from independent coordinates.
+def drawn(
+    parts: Sequence[Floats], levels: Sequence[Floats], evaluate: Callable[[Floats], Floats], n_draws: int, seed: int
+) -> tuple[Floats, float]:
+    """Means over independent coordinates by draws, where their combinations are too many.
+
+    Parameters
+    ----------
+    parts : k arrays (n, L_j), row i the distribution of coordinate j for row i
+    levels : k arrays (L_j,), the coordinate's values
+    evaluate : from (m, k) values to (m, q) outputs
+    n_draws : of each row
+    seed : of all draws
 
     Returns
     -------
-    (n, n_draws, k) int64
+    (n, q) means, and the largest of their standard errors
     """
+    rng = np.random.default_rng(seed)
+    n, k = len(parts[0]), len(parts)
+    means, worst = [], 0.0
+    rows = max(1, CHUNK // (n_draws * k))
+    for start in range(0, n, rows):
+        codes = _draws([part[start : start + rows] for part in parts], n_draws, rng)
+        values = np.stack([own[codes[:, :, j]] for j, own in enumerate(levels)], axis=-1)
+        outputs = evaluate(values.reshape(-1, k)).reshape(*codes.shape[:2], -1)
+        means.append(outputs.mean(axis=1))
+        worst = max(worst, float(outputs.std(axis=1, ddof=1).max()))
+    return np.concatenate(means), worst / math.sqrt(n_draws)
+
+
+def _draws(parts: Sequence[Floats], n_draws: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """(n, n_draws, k) levels drawn from independent coordinates."""
     n = len(parts[0])
     found = np.empty((n, n_draws, len(parts)), np.int64)
     for j, part in enumerate(parts):

@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -28,7 +25,9 @@ from answerable.subjects.causal_graph import load
 
 from . import api, closed_form
 from .concepts import MOST_LEVELS, BadConcepts, Coding, as_values, encoded, learned, listed, soft_columns, tell_the_same
-from .units import CHUNK, Units, grid
+from .extraction import Extraction
+from .models import as_rows, called, probabilities
+from .units import Units, grid
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,7 +117,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         ------
         BadConcepts : a missing entry, a concept of one level or equal to the label, -1/1 beside 0/1, no probabilities
         """
-        self.extractors_: Any = None
+        self._extraction: Extraction | None = None
         if concepts is None:
             X, y = validate_data(self, X, y)
             self.coding_: Coding | None = None
@@ -140,7 +139,9 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         self._training = values
         self._fit_classifier(y)
         if concepts is not None and X is not None:
-            self._fit_extractors(X, values)
+            names, levels = self.concepts_, self.levels_
+            self._extraction = Extraction.fitted(self.extractor, X, values, names, levels, joint=self.joint)
+        self.extractors_ = self._extraction.models if self._extraction else None
         return self
 
     def with_features(self, features: Sequence[str], y: Any) -> ConceptPredictor:
@@ -226,74 +227,23 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             raise BadConcepts(problem, where="classifier", mend="give a classifier with predict_proba")
         return model.fit(values, y)
 
-    def _fit_extractors(self, X: Any, values: Floats) -> None:
-        if callable(self.extractor) and not hasattr(self.extractor, "fit"):
-            self.extractors_ = self.extractor
-            self._check_trained(_as_rows(X)[:2])
-            return
-        for name, levels in zip(self.concepts_, self.levels_):
-            if levels is None:
-                problem, mend = f"it has more than {MOST_LEVELS} levels", "bin it, or give it as it is without inputs"
-                raise BadConcepts(problem, where=f"concept {name}", mend=mend)
-        rows = _as_rows(X)
-        if len(rows) != len(values):
-            raise BadConcepts(f"{len(rows)} inputs and {len(values)} rows of concepts", where="X", mend="give one each")
-        flat = _flat(rows)
-        if self.joint:
-            self._cells, codes = np.unique(values, axis=0, return_inverse=True)
-            self.extractors_ = [self._fitted_extractor(self.extractor, flat, codes.ravel(), "the concepts together")]
-            return
-        by_name = self.extractor if isinstance(self.extractor, Mapping) else {}
-        for name in by_name:
-            if name not in self.concepts_:
-                raise unknown("concept", str(name), self.concepts_, where="extractor")
-        every = None if by_name else self.extractor
-        self.extractors_ = [
-            self._fitted_extractor(by_name.get(name, every), flat, np.searchsorted(levels, values[:, j]), name)
-            for j, (name, levels) in enumerate(zip(self.concepts_, self.levels_))
-            if levels is not None
-        ]
-
-    def _fitted_extractor(self, model: Any, X: Floats, codes: npt.NDArray[np.int64], name: str) -> Any:
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
-        if not hasattr(model, "predict_proba"):
-            problem, mend = f"{type(model).__name__} gives no probabilities", "give a classifier with predict_proba"
-            raise BadConcepts(problem, where=f"extractor of {name}", mend=mend)
-        if len(np.unique(codes)) < 2:  # these rows show one level of those that there are
-            model = DummyClassifier()
-        return model.fit(X, codes)
-
-    def _check_trained(self, X: Any) -> None:
-        for name, levels in zip(self.concepts_, self.levels_):
-            if levels is None or len(levels) != 2:
-                problem, mend = "it has not two levels", "a trained extractor gives one probability a concept"
-                raise BadConcepts(problem, where=f"concept {name}", mend=mend)
-        self._trained(X)
-
-    def _trained(self, X: Any) -> Floats:
-        found = _called(self.extractors_, X)
-        if found.shape != (len(X), len(self.concepts_)):
-            mend = f"give one probability for each of {', '.join(self.concepts_[:6])}"
-            raise BadConcepts(f"it gives shape {found.shape}", where="extractor", mend=mend)
-        return _probabilities(found, "extractor")
-
     # Predicting
 
     def predict_proba(self, X: Any) -> Floats:
         """(n, n_classes) probabilities: the classifier's, averaged over what the extractor says."""
         check_is_fitted(self)
-        if self.extractors_ is None:
+        if self._extraction is None:
             return self._outputs(self._given(X)[:, self._columns])
-        inputs = _as_rows(X)
+        inputs = as_rows(X)
         if not self.features_:
             return self._outputs(np.empty((len(inputs), 0)))
-        parts = self._extracted(inputs)
-        if self.joint:
-            return parts[0] @ self._outputs(self._cells[:, self._columns])
+        parts = self._extraction.distributions(inputs)
+        if self._extraction.cells is not None:
+            return parts[0] @ self._outputs(self._extraction.cells[:, self._columns])
         needed = [parts[j] for j in self._columns]
         levels = [self._levels_of(j) for j in self._columns]
         if math.prod(map(len, levels)) > MOST_CELLS:
-            return self._drawn_outputs(needed, levels)
+            return closed_form.drawn(needed, levels, self._outputs, self.n_draws, self.random_state)[0]
         outputs = self._outputs(grid(levels))
         shape = [len(found) for found in levels]
         columns = [closed_form.expectation(needed, column.reshape(shape)) for column in outputs.T]
@@ -301,23 +251,31 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """(n,) likeliest labels."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[np.argmax(probabilities, axis=1)]
+        shares = self.predict_proba(X)
+        return self.classes_[np.argmax(shares, axis=1)]
 
     def concept_proba(self, X: Any) -> dict[str, Floats]:
         """By concept, the (n, n_levels) distribution that the extractor gives."""
+        return self._extracting.by_concept(as_rows(X))
+
+    def probability_of(self, X: Any, concepts: Any) -> Floats:
+        """(n,) probability that the extractor gives the features the values that they have in a table."""
+        extraction, coding = self._extracting, self.coding_
+        assert coding is not None
+        return extraction.probability_of(as_rows(X), encoded(concepts, coding), self._columns)
+
+    @property
+    def _extracting(self) -> Extraction:
+        """The extractors.
+
+        Raises
+        ------
+        BadConcepts : there are none
+        """
         check_is_fitted(self)
-        if self.extractors_ is None:
+        if self._extraction is None:
             raise BadConcepts("the concepts are given, nothing is extracted", where="extractor", mend="fit with inputs")
-        parts = self._extracted(_as_rows(X))
-        if not self.joint:
-            return dict(zip(self.concepts_, parts))
-        return {
-            name: np.stack(
-                [parts[0][:, self._cells[:, j] == level].sum(axis=1) for level in self._levels_of(j)], axis=1
-            )
-            for j, name in enumerate(self.concepts_)
-        }
+        return self._extraction
 
     def counterfactual(
         self,
@@ -389,54 +347,32 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         )
 
     def _ends(self, X: Any, units: Units) -> tuple[Floats, Floats]:
+        """(n,) and (n,) least and largest answer, averaged over what the extractor says."""
         self.monte_carlo_error_ = 0.0
-        if self.extractors_ is None:
+        if self._extraction is None:
             return units.ends(self._given(X))
-        parts = self._extracted(_as_rows(X))
-        if self.joint:
-            low, high = units.ends(self._cells)
+        parts = self._extraction.distributions(as_rows(X))
+        if self._extraction.cells is not None:
+            low, high = units.ends(self._extraction.cells)
             return parts[0] @ low, parts[0] @ high
         needed = units.needed
         levels = [self._levels_of(j) for j in needed]
+
+        def ends_of(values: Floats) -> Floats:
+            whole = np.zeros((len(values), len(self.concepts_)))
+            whole[:, needed] = values
+            return np.stack(units.ends(whole), axis=1)
+
         if not needed:
-            low, high = units.ends(np.zeros((1, len(self.concepts_))))
+            low, high = ends_of(np.empty((1, 0))).T
             return np.repeat(low, len(parts[0])), np.repeat(high, len(parts[0]))
+        own = [parts[j] for j in needed]
         if math.prod(map(len, levels)) > MOST_CELLS:
-            return self._drawn_ends([parts[j] for j in needed], levels, units)
-        cells = np.zeros((math.prod(map(len, levels)), len(self.concepts_)))
-        cells[:, needed] = grid(levels)
+            means, self.monte_carlo_error_ = closed_form.drawn(own, levels, ends_of, self.n_draws, self.random_state)
+            return means[:, 0], means[:, 1]
         shape = [len(found) for found in levels]
-        low, high = (
-            closed_form.expectation([parts[j] for j in needed], end.reshape(shape)) for end in units.ends(cells)
-        )
+        low, high = (closed_form.expectation(own, end.reshape(shape)) for end in ends_of(grid(levels)).T)
         return low, np.maximum(low, high)
-
-    def _drawn_ends(self, parts: list[Floats], levels: list[Floats], units: Units) -> tuple[Floats, Floats]:
-        rng = np.random.default_rng(self.random_state)
-        n = len(parts[0])
-        low, high, worst = np.empty(n), np.empty(n), 0.0
-        rows = max(1, CHUNK // (self.n_draws * len(levels)))
-        for start in range(0, n, rows):
-            codes = closed_form.draws([part[start : start + rows] for part in parts], self.n_draws, rng)
-            values = np.zeros((codes.shape[0] * codes.shape[1], len(self.concepts_)))
-            for k, j in enumerate(units.needed):
-                values[:, j] = levels[k][codes[:, :, k].ravel()]
-            ends = [end.reshape(codes.shape[:2]) for end in units.ends(values)]
-            low[start : start + rows], high[start : start + rows] = (end.mean(axis=1) for end in ends)
-            worst = max(worst, *(float(end.std(axis=1, ddof=1).max()) for end in ends))
-        self.monte_carlo_error_ = worst / math.sqrt(self.n_draws)
-        return low, high
-
-    def _drawn_outputs(self, parts: list[Floats], levels: list[Floats]) -> Floats:
-        rng = np.random.default_rng(self.random_state)
-        found = np.empty((len(parts[0]), len(self.classes_)))
-        rows = max(1, CHUNK // (self.n_draws * len(levels)))
-        for start in range(0, len(found), rows):
-            codes = closed_form.draws([part[start : start + rows] for part in parts], self.n_draws, rng)
-            values = np.stack([levels[k][codes[:, :, k]] for k in range(len(levels))], axis=-1)
-            outputs = self._outputs(values.reshape(-1, len(levels)))
-            found[start : start + rows] = outputs.reshape(*codes.shape[:2], -1).mean(axis=1)
-        return found
 
     def naive(self, X: Any, query: Mapping[str, Any], *, target: Any = None) -> Floats:
         """What overwriting the queried concepts and predicting again gives; the answer where the query is answerable.
@@ -450,22 +386,6 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         nothing = api.Plan([], [], [])
         units = Units(nothing, self._values(query), self.concepts_, self._columns, self._levels_of, evaluate)
         return self._ends(X, units)[0]
-
-    def probability_of(self, X: Any, concepts: Any) -> Floats:
-        """(n,) probability that the extractor gives the features the values that they have in a table."""
-        check_is_fitted(self)
-        if self.coding_ is None:
-            raise BadConcepts("the concepts are given, nothing is extracted", where="extractor", mend="fit with inputs")
-        values = encoded(concepts, self.coding_)
-        rows = np.arange(len(values))
-        parts = self._extracted(_as_rows(X))
-        if self.joint:
-            same = (values[:, None, self._columns] == self._cells[None, :, self._columns]).all(axis=2)
-            return np.asarray((parts[0] * same).sum(axis=1))
-        found = np.ones(len(values))
-        for j in self._columns:
-            found *= parts[j][rows, np.searchsorted(self._levels_of(j), values[:, j])]
-        return found
 
     def output_range(self, target: Any = None) -> tuple[float, float]:
         """Smallest and largest output over combinations of the features, those seen in training where they are many."""
@@ -485,34 +405,20 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             return np.asarray(validate_data(self, X, reset=False), np.float64)
         return encoded(X, self.coding_)
 
-    def _extracted(self, X: Any) -> list[Floats]:
-        """By concept its (n, n_levels) distribution; or one (n, n_cells) distribution of all."""
-        if not isinstance(self.extractors_, list):
-            second = self._trained(X)
-            return [np.stack([1 - column, column], axis=1) for column in second.T]
-        flat = _flat(X)
-        found = [_probabilities(model.predict_proba(flat), "extractor") for model in self.extractors_]
-        if self.joint:
-            return found
-        return [
-            _over_levels(part, model.classes_, len(self._levels_of(j)))
-            for j, (part, model) in enumerate(zip(found, self.extractors_))
-        ]
-
     def _outputs(self, values: Floats) -> Floats:
         """(n, n_classes) outputs of the classifier for the features' values."""
         if self.classifier_ is None:
             return np.full((len(values), len(self.classes_)), 1 / len(self.classes_))
         if hasattr(self.classifier_, "predict_proba"):
             return np.asarray(self.classifier_.predict_proba(values), np.float64)
-        found = _called(self.classifier_, values)
+        found = called(self.classifier_, values)
         if found.ndim == 1 or found.shape[1] == 1:
             second = found.reshape(-1)
             found = np.stack([1 - second, second], axis=1)
         if found.shape != (len(values), len(self.classes_)):
             mend = f"give (n,) or (n, {len(self.classes_)}) probabilities"
             raise BadConcepts(f"it gives shape {found.shape}", where="classifier", mend=mend)
-        return _probabilities(found, "classifier")
+        return probabilities(found, "classifier")
 
     def _output_of(self, place: int, values: Floats) -> Floats:
         """(n,) outputs for one class."""
@@ -559,7 +465,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         """Count the rows whose combination of features, the query set, was never seen in training."""
         if self._seen is None or not self.features_:
             return
-        if self.extractors_ is None:
+        if self._extraction is None:
             values = self._given(X)[:, self._columns]
         else:
             likely = self.concept_proba(X)
@@ -581,47 +487,3 @@ def _refusal(verdict: api.Admissibility) -> NotAnswerable:
     problem = f"it {moves} {verdict.witnesses[0]}, which the model looks at ({path})"
     mend = f"ask of {', '.join(verdict.repaired)} together, leave the feature out, or take the interval"
     return NotAnswerable(problem, where="query", mend=mend)
-
-
-def _as_rows(X: Any) -> Any:
-    """Inputs as something with a length and rows: arrays, tensors and dataframes as they are, lists as arrays."""
-    if hasattr(X, "shape"):
-        return X
-    return np.asarray([np.asarray(entry) for entry in X])
-
-
-def _flat(X: Any) -> Floats:
-    """(n, n_numbers) float64 of (n, ...) inputs."""
-    array = np.asarray(X, np.float64)
-    if not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))[0])
-        raise BadConcepts("an input is missing or not finite", where=f"X, row {row + 1}", mend="mend or drop the row")
-    return array.reshape(len(array), -1)
-
-
-def _over_levels(part: Floats, classes: npt.NDArray[np.int64], n_levels: int) -> Floats:
-    """Probabilities of all levels from those of the levels that an extractor was fitted with."""
-    if part.shape[1] == n_levels:
-        return part
-    found = np.zeros((len(part), n_levels))
-    found[:, classes] = part
-    return found
-
-
-def _called(model: Any, X: Any) -> Floats:
-    """What a trained function or torch module says."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module):
-        with torch.no_grad():
-            return np.asarray(model(torch.as_tensor(np.asarray(X, np.float32))).cpu(), np.float64)
-    return np.asarray(model(X), np.float64)
-
-
-def _probabilities(found: Any, where: str) -> Floats:
-    array = np.asarray(found, np.float64)
-    if not (np.isfinite(array).all() and (array >= -1e-6).all() and (array <= 1 + 1e-6).all()):
-        worst = array.ravel()[np.argmax(np.abs(np.nan_to_num(array, nan=np.inf).ravel() - 0.5))]
-        raise BadConcepts(f"it gives {worst:g}, no probability", where=where, mend="end it with a sigmoid or softmax")
-    return np.clip(array, 0.0, 1.0)
