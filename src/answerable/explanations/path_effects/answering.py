@@ -11,9 +11,10 @@ import polars as pl
 
 from answerable.answer import Answer, Figure, Metric, Table, Verdict
 from answerable.errors import BadInput
-from answerable.explanations.path_effects.api import PathEffects, PathSpecificEffects
+from answerable.explanations.path_effects.api import PathSpecificEffects
 from answerable.explanations.path_effects.boosting import BoostedTrees
 from answerable.explanations.path_effects.effects import Effect
+from answerable.explanations.path_effects.fitted import PathEffects
 from answerable.explanations.path_effects.identification import identify
 from answerable.explanations.path_effects.sensitivity import EffectRange
 from answerable.explanations.path_effects.solver import stretches, telescope
