@@ -220,7 +220,7 @@ def test_files_that_are_no_graphs_are_refused(tmp_path: Path) -> None:
     for name, line in {
         "b.txt": r"b\.txt: no causal graph can be read",
         "c.gv": r"c\.gv, directed, pair 1: 'A' is tied to itself",
-        "d.json": "no causal graph can be read",
+        "d.json": r"d\.json: damaged JSON: nested too deep",
         "e.csv": r"e\.csv, directed, pair 1: 'A' is tied",
         "f.gz": "a file of kind 'compressed' holds no causal graph",
         "missing": "no such file",
@@ -379,3 +379,54 @@ def test_all_descendants_of_very_many_nodes_are_refused() -> None:
     graph = CausalGraph([("a", "b")], nodes=["a", "b", *map(str, range(200_000))])
     with pytest.raises(BadInput, match="all descendants of 200002 nodes take 5000"):
         graph.descendant_bits()
+
+
+@given(mixed_graphs(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_paths_to_several_nodes_are_shortest_ones(graph: CausalGraph, data: st.DataObject) -> None:
+    sources = data.draw(st.lists(st.sampled_from(graph.names), unique=True, min_size=1))
+    found = graph.paths(sources, graph.names)
+    peer = nx.DiGraph(graph.directed)
+    peer.add_nodes_from(graph.names)
+    for name in graph.names:
+        ways = [
+            nx.shortest_path_length(peer, source, name)
+            for source in sources
+            if source != name and nx.has_path(peer, source, name)
+        ]
+        assert (name in found) == bool(ways)
+        if ways:
+            path = found[name]
+            assert path == graph.path(sources, name)
+            assert path[0] in sources
+            assert path[-1] == name
+            assert len(path) == min(ways) + 1
+            assert set(itertools.pairwise(path)) <= set(graph.directed)
+
+
+def test_a_long_chain_of_hidden_nodes_is_projected() -> None:
+    n = 20_000
+    graph = load({"directed": [[f"v{i}", f"v{i + 1}"] for i in range(n)], "hidden": [f"v{i}" for i in range(1, n)]})
+    assert graph.directed == (("v0", f"v{n}"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.toml", 'edges = ["A -> B"', "a.toml: damaged TOML: "),
+        ("a.json", '{"edges": ["A -> B"', "a.json: damaged JSON: "),
+        ("deep.json", "[" * 100_000, "deep.json: damaged JSON: nested too deep"),
+        ("b.toml", 'edges = ["A -> B"]\nknots = 3\n', "b.toml: there is no entry 'knots'"),
+    ],
+)
+def test_a_damaged_file_is_told_by_its_name(tmp_path: Path, name: str, text: str, line: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(AnswerableError) as raised:
+        load(str(tmp_path / name))
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_words_without_an_arrow_are_told_what_arrows_look_like() -> None:
+    with pytest.raises(AnswerableError, match=r"A -- B: no such file .*, or edges such as .A -> B; A <-> C."):
+        load("A -- B")

@@ -15,9 +15,17 @@ from answerable.answer import Answer
 from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError
-from answerable.explanations.counterfactual_queries import ConceptPredictor, question, tradeoff
+from answerable.explanations.counterfactual_queries import (
+    ConceptPredictor,
+    admissible,
+    maximal_features,
+    naive_meaning,
+    question,
+    tradeoff,
+)
 from answerable.explanations.counterfactual_queries.estimator import HybridWarning
 from answerable.subjects import read_partition
+from answerable.subjects.causal_graph import CausalGraph
 
 NAME = "counterfactual-queries"
 GRAPH = "S -> C; S <-> M"
@@ -168,6 +176,33 @@ def test_shared_extractors_give_the_losses_of_fresh_ones() -> None:
             assert (right[number, outside] == (own > 0.5)).all()
             again, _ = judged(fresh, [names], labels[inside], inputs(frame)[outside], labels[outside])
             assert again[0] == pytest.approx(losses[number, outside], abs=1e-12)
+
+
+def test_of_very_many_concepts_a_hundred_are_told() -> None:
+    n = 20_000
+    graph = CausalGraph([(f"v{i}", f"v{i + 1}") for i in range(n)])
+    found = admissible(graph, None, "v0")
+    assert len(found.witnesses) == n
+    assert len(found.repaired) == n + 1
+    assert [len(path) for path in found.paths] == list(range(2, 102))
+    excluded = maximal_features(graph, ["v0"]).excluded
+    assert len(excluded) == n
+    assert excluded[99].path[-1] == "v100"
+    assert excluded[100].path == ()
+    assert naive_meaning(graph, None, "v0").count(f"v100 and {n - 100} more") == 2
+
+
+def test_a_vast_graph_is_asked_of_the_questions_alone() -> None:
+    n = 1500
+    answer = asked(
+        graph={"directed": [[f"v{i}", f"v{i + 1}"] for i in range(n)]},
+        queries=["v0", f"v{n}"], features=[f"v{n}"], concepts=None, outcome=None,
+    )  # fmt: skip
+    assert answer.tables["sets"].frame["query"].to_list() == ["v0", f"v{n}", f"v0, v{n}"]
+    assert answer.tables["concepts"].frame.height == n + 1
+    assert any("1501 concepts" in limit for limit in answer.limits)
+    with pytest.raises(AnswerableError, match="the graph has 1501 concepts; name the queries that matter"):
+        asked(graph={"directed": [[f"v{i}", f"v{i + 1}"] for i in range(n)]}, concepts=None, outcome=None)
 
 
 # Partitions

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 INPUT = "X"  # the input itself among the features, where the graph has no concept of that name
 MOST_ROWS = 200_000  # queries in a table
+MOST_NAMED = 100  # concepts in a sentence or a cell
+MOST_PATHS = 100  # that are told; those to every node of a long chain would be its length squared
 
 Under = Literal["all", "some", "none"]
 
@@ -28,7 +30,7 @@ class Admissibility(NamedTuple):
     answerable : whether every graph that is possible answers it (Theorem 1)
     under : all, some or none of the possible graphs; "some" only where an edge is unsure
     witnesses : the features that the query would move without setting them; ``("X",)`` where the model sees the input
-    paths : a directed path from the query to each witness
+    paths : a directed path from the query to each witness, of the first hundred
     repaired : the smallest larger query that is answerable; empty where the model sees the input
     """
 
@@ -46,7 +48,7 @@ class Excluded(NamedTuple):
     ----------
     concept : its name
     query : the query that moves it
-    path : a directed path from the query to it
+    path : a directed path from the query to it; empty beyond the first hundred of a query
     unsure : whether that path has a possible edge
     """
 
@@ -106,9 +108,19 @@ def admissible(
     if moved.isdisjoint(chosen):
         return Admissibility(True, "all", (), (), tuple(asked))
     witnesses = tuple(name for name in chosen if name in moved)
-    paths = tuple(tuple(found.path(asked, name) or found.path(asked, name, possible=True)) for name in witnesses)
+    paths = tuple(_ways(found, asked, witnesses).values())
     under: Under = "some" if certain.isdisjoint(witnesses) else "none"
     return Admissibility(False, under, witnesses, paths, (*asked, *witnesses))
+
+
+def _ways(graph: CausalGraph, query: Sequence[str], moved: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """A directed path from the query to each of the first hundred concepts that it moves, possible edges only where
+    need be.
+    """
+    told = moved[:MOST_PATHS]
+    certain = graph.paths(query, told)
+    unsure = graph.paths(query, [name for name in told if name not in certain], possible=True)
+    return {name: tuple(certain.get(name) or unsure[name]) for name in told}
 
 
 def is_answerable(graph: Any, features: Iterable[str] | None, query: str | Iterable[str]) -> bool:
@@ -146,10 +158,13 @@ def maximal_features(
         asked = queried(found, query)
         moved = found.descendants(asked, possible=True) - set(asked)
         certain = found.descendants(asked)
-        for name in choice:
-            if name in moved and (name not in excluded or (excluded[name].unsure and name in certain)):
-                path = found.path(asked, name) or found.path(asked, name, possible=True)
-                excluded[name] = Excluded(name, tuple(asked), tuple(path), name not in certain)
+        fresh = [
+            name
+            for name in choice
+            if name in moved and (name not in excluded or (excluded[name].unsure and name in certain))
+        ]
+        ways = _ways(found, asked, fresh)
+        excluded |= {name: Excluded(name, tuple(asked), ways.get(name, ()), name not in certain) for name in fresh}
     kept = tuple(name for name in choice if name not in excluded)
     return MaximalFeatures(kept, tuple(excluded[name] for name in choice if name in excluded))
 
@@ -191,7 +206,8 @@ def answerable_queries(
         mend = "give a smaller max_size, or the concepts that may be queried"
         raise BadInput(f"there are {count} queries", where="answerable queries", mend=mend)
     chosen, hybrid = featured(found, features, sees_input)
-    moved = {name: found.descendants(name, possible=bool(found.possible)) for name in names}
+    looked_at = set(chosen)
+    moved = {name: found.descendants(name, possible=bool(found.possible)) & looked_at for name in names}
     rows = []
     for size in range(1, min(max_size, len(names)) + 1):
         for query in itertools.combinations(names, size):
@@ -253,8 +269,14 @@ def naive_meaning(
         return f"nothing: the model also sees the input, which would have been another with {what}"
     if said.answerable:
         return f"the question itself: {what}, and all that follows from it following"
-    held = ", ".join(said.witnesses)
+    held = named(said.witnesses)
     return f"{what}, with {held} held as now; not {what}, with {held} following"
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in words, of very many the first hundred."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def queried(graph: CausalGraph, query: str | Iterable[str]) -> list[str]:

@@ -22,6 +22,7 @@ from .api import (
     count_answerable,
     maximal_features,
     naive_meaning,
+    named,
     queried,
 )
 
@@ -88,8 +89,8 @@ class Asked:
         UnknownName, BadInput : a concept that the graph does not have; a query that says nothing
         """
         graph = load(question.graph)
-        named = question.features
-        features = [name for name in graph.names if name != question.outcome] if named is None else list(named)
+        given = question.features
+        features = [name for name in graph.names if name != question.outcome] if given is None else list(given)
         if question.outcome in features:
             mend = "leave it out of the features"
             raise BadInput(f"{question.outcome!r} is the outcome itself", where="features", mend=mend)
@@ -117,6 +118,15 @@ class Asked:
         """The query that is drawn: the first that is not answerable, else the first."""
         return next((item for item in self.items if not item.verdict.answerable), self.items[0])
 
+    @property
+    def is_vast(self) -> bool:
+        """Whether there are too many concepts to ask of each."""
+        return len(self.graph.known) > MOST_SINGLES
+
+    @property
+    def _queried(self) -> set[str]:
+        return {name for item in self.items for name in item.query}
+
     def counted(self) -> tuple[int, int] | None:
         """How many sets of concepts are answerable, and of how many."""
         return count_answerable(self.graph, self.features, sees_input=self.sees_input)
@@ -125,9 +135,9 @@ class Asked:
         """One row a query."""
         rows = [
             (
-                item.words, item.word, item.verdict.under, ", ".join(item.witnesses),
+                item.words, item.word, item.verdict.under, named(item.witnesses),
                 " -> ".join(item.verdict.paths[0]) if item.witnesses else "", item.meaning,
-                ", ".join(item.verdict.repaired),
+                named(item.verdict.repaired),
             )
             for item in self.items
         ]  # fmt: skip
@@ -137,13 +147,14 @@ class Asked:
     def concepts_frame(self) -> pl.DataFrame:
         """One row a concept."""
         reasons = {entry.concept: entry for entry in self.largest.excluded}
-        asked = {name for item in self.items for name in item.query}
+        asked = self._queried
+        features, largest = set(self.features), set(self.largest.features)
         rows = []
         for name in self.graph.names:
             reason = reasons.get(name)
             rows.append(
                 (
-                    name, name in self.features, name in asked, name in self.largest.features,
+                    name, name in features, name in asked, name in largest,
                     ", ".join(reason.query) if reason else "", " -> ".join(reason.path) if reason else "",
                     bool(reason and reason.unsure),
                 )
@@ -155,12 +166,20 @@ class Asked:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def sets_frame(self, largest: int) -> pl.DataFrame:
-        """Every query of at most ``largest`` concepts, of as many concepts as a table holds."""
-        while largest > 1 and sum(math.comb(len(self.graph.known), size) for size in range(largest + 1)) > MOST_LISTED:
+        """Every query of at most ``largest`` concepts, of as many concepts as a table holds; in a graph of more than a
+        thousand, of those alone that are asked of.
+        """
+        asked = self._queried
+        universe = [name for name in self.graph.known if not self.is_vast or name in asked]
+        while largest > 1 and sum(math.comb(len(universe), size) for size in range(largest + 1)) > MOST_LISTED:
             largest -= 1
-        found = answerable_queries(self.graph, self.features, max_size=largest, sees_input=self.sees_input)
-        words = [pl.col(name).list.join(", ") for name in ("query", "blocked_by")]
-        return found.with_columns(words)
+        found = answerable_queries(
+            self.graph, self.features, max_size=largest, universe=universe, sees_input=self.sees_input
+        )
+        words = {
+            name: pl.Series(map(named, found[name].to_list()), dtype=pl.String) for name in ("query", "blocked_by")
+        }
+        return found.with_columns(**words)
 
     def drawing(self, item: Item) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
         """Nodes and edges with their looks, at most forty nodes: those that matter to the query first."""
@@ -168,15 +187,16 @@ class Asked:
         moved = graph.descendants(item.query, possible=True)
         paths = {edge for path in item.verdict.paths for edge in itertools.pairwise(path)}
         on_paths = {name for edge in paths for name in edge}
+        features, witnesses = set(self.features), set(item.witnesses)
 
         def look(name: str) -> str:
             if name in item.query:
                 return "start"
-            if name in item.witnesses:
+            if name in witnesses:
                 return "trouble"
             if name in moved:
                 return "reached"
-            return "plain" if name in self.features else "faint"
+            return "plain" if name in features else "faint"
 
         rank = {"start": 0, "trouble": 1, "reached": 3, "plain": 4, "faint": 5}
         chosen = sorted(graph.names, key=lambda name: 2 if name in on_paths else rank[look(name)])[:MOST_DRAWN]

@@ -293,6 +293,10 @@ def _limits(asked: Asked, fitted: Fitted | None, question: CounterfactualQueries
     ]
     if not asked.graph.whole:
         found.append("Only descendants are known, so that each counts as a direct effect and intervals are outer ones.")
+    if asked.is_vast:
+        found.append(
+            f"The graph has {len(asked.graph)} concepts: the table of sets is of those alone that are asked of."
+        )
     if asked.graph.possible:
         found.append(
             "Where an edge is only possible, intervals hold whichever graph is true and may be wider than need be."

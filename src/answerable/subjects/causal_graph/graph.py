@@ -216,19 +216,29 @@ class CausalGraph:
 
     def path(self, sources: str | Iterable[str], target: str, *, possible: bool = False) -> list[str]:
         """A shortest directed path from one of ``sources`` to ``target``, ends included; empty where there is none."""
+        return self.paths(sources, [target], possible=possible).get(target, [])
+
+    def paths(
+        self, sources: str | Iterable[str], targets: Iterable[str], *, possible: bool = False
+    ) -> dict[str, list[str]]:
+        """:meth:`path` to each of several nodes that can be reached, by one walk."""
+        goals, starts = set(self.numbers(targets)), self.numbers(sources)
+        if not goals:
+            return {}
         adjacent = self._with_possible if possible else self._children
-        goal, starts = self.number(target), self.numbers(sources)
         came: dict[int, int] = dict.fromkeys(starts, -1)
+        found: dict[str, list[str]] = {}
         todo = deque(starts)
-        while todo:
+        while todo and goals:
             here = todo.popleft()
             for child in adjacent[here]:
-                if child == goal:
-                    return [self.names[number] for number in [*_back(here, came), goal]]
+                if child in goals:
+                    goals.discard(child)
+                    found[self.names[child]] = [self.names[number] for number in [*_back(here, came), child]]
                 if child not in came:
                     came[child] = here
                     todo.append(child)
-        return []
+        return found
 
     # Orders and parts
 

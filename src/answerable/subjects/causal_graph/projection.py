@@ -16,7 +16,10 @@ MOST_ARCS = 1_000_000
 def projected(graph: CausalGraph, hidden: set[int]) -> CausalGraph:
     """The graph without ``hidden`` nodes, with an edge for each directed path and an arc for each fork through them."""
     names = graph.names
-    below = {number: _shown_below(graph, number, hidden) for number in range(len(graph))}
+    below: dict[int, set[int]] = {}  # what directed paths through hidden nodes alone lead to
+    for name in reversed(graph.topological_order()):
+        children = graph.numbers(graph.children(name))
+        below[graph.number(name)] = set().union(*(below[c] if c in hidden else {c} for c in children))
 
     def ends(number: int) -> set[int]:
         return below[number] if number in hidden else {number}
@@ -32,21 +35,6 @@ def projected(graph: CausalGraph, hidden: set[int]) -> CausalGraph:
         [(names[a], names[b]) for a, b in sorted(arcs)],
         nodes=[name for number, name in enumerate(names) if number not in hidden],
     )
-
-
-def _shown_below(graph: CausalGraph, start: int, hidden: set[int]) -> set[int]:
-    """The nodes that are not hidden and that a directed path through hidden nodes alone leads to."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    todo = [start]
-    while todo:
-        for child in graph.numbers(graph.children(graph.names[todo.pop()])):
-            if child not in hidden:
-                found.add(child)
-            elif child not in seen:
-                seen.add(child)
-                todo.append(child)
-    return found
 
 
 def _add(arcs: set[tuple[int, int]], first: set[int], second: set[int]) -> None:

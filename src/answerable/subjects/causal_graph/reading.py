@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from answerable.errors import BadInput, CannotRead, unknown
+from answerable.errors import AnswerableError, BadInput, CannotRead, unknown
 from answerable.subjects.address import locate
 from answerable.subjects.causal_graph.graph import WHERE, CausalGraph, pairs_of
 from answerable.subjects.causal_graph.text import begins_graph, has_arrow, read_statements
@@ -94,7 +94,7 @@ def _from_words(text: str, where: str = WHERE) -> CausalGraph:
 
 
 def _from_file(address: str | Path) -> CausalGraph:
-    path = locate(address, what="a file of a causal graph")
+    path = locate(address, what='a file of a causal graph, or edges such as "A -> B; A <-> C"')
     kind = kind_of(path)
     refuse_pickle(path, kind)
     if kind == "parquet":
@@ -111,7 +111,7 @@ def _from_file(address: str | Path) -> CausalGraph:
         return _from_words(text, str(path))
     if _is_edge_list(text):
         return _from_table_file(path)
-    mapping = _mapping(text)
+    mapping = _mapping(text, path)
     if mapping is not None:
         return _named(str(path), _from_mapping, mapping)
     if has_arrow(text):
@@ -119,12 +119,20 @@ def _from_file(address: str | Path) -> CausalGraph:
     raise CannotRead("no causal graph can be read", where=str(path), mend=MEND)
 
 
-def _mapping(text: str) -> Mapping[str, Any] | None:
-    """What a text says as JSON or TOML; None where it is neither."""
-    for read in (json.loads, tomllib.loads):
+def _mapping(text: str, path: Path) -> Mapping[str, Any] | None:
+    """What a text says as JSON or TOML; None where it is neither.
+
+    Raises
+    ------
+    CannotRead : it is damaged, and the file's name says what it should be
+    """
+    for read, suffix in ((json.loads, ".json"), (tomllib.loads, ".toml")):
         try:
             found = read(text)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as failure:
+            if path.suffix.lower() == suffix:
+                said = str(failure) if isinstance(failure, ValueError) else "nested too deep"
+                raise CannotRead(f"damaged {suffix[1:].upper()}: {said}", where=str(path), mend="mend it") from None
             continue
         if isinstance(found, Mapping) and found:
             return found
@@ -253,5 +261,5 @@ def _named(where: str, build: Callable[..., CausalGraph], *given: Any, **named: 
     """What ``build`` makes, its errors told with the place."""
     try:
         return build(*given, **named)
-    except BadInput as error:
+    except AnswerableError as error:
         raise type(error)(error.problem, where=error.where.replace(WHERE, where, 1), mend=error.mend) from None
