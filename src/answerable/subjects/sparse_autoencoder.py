@@ -38,6 +38,9 @@ ARCHITECTURES: dict[str, Kind] = {
     "topk": "topk",
     "gated": "gated",
 }
+ADDED = ("W_skip",)  # what other kinds add to what is written here: without it the numbers would be wrong
+FACTORS = ("finetuning_scaling_factor", "scaling_factor")  # what activations are multiplied by once more, where tuned
+_BEFORE_GAIN = ".ln2.hook_normalized"  # TransformerLens takes it before the norm's gain and shift
 _OF_INPUT = re.compile(r"blocks\.\d+\.(ln2\.hook_normalized|mlp\.hook_in)\Z")
 _OF_OUTPUT = re.compile(r"blocks\.\d+\.(hook_mlp_out|mlp\.hook_out)\Z")
 
@@ -82,6 +85,27 @@ class SparseAutoencoder:
         """Number of the layer it was trained on, from 0; None where the files do not say."""
         found = re.match(r"blocks\.(\d+)\.", self.hook_out or self.hook)
         return int(found.group(1)) if found else None
+
+    @property
+    def reads_before_gain(self) -> bool:
+        """Whether what it reads is the normed stream before the norm's own gain and shift."""
+        return self.hook.endswith(_BEFORE_GAIN)
+
+    def behind_norm(self, gain: Array, shift: Array) -> SparseAutoencoder:
+        """The same features for what a norm gives, ``x = n * gain + shift``, where these read n.
+
+        Raises
+        ------
+        BadInput : a gain of 0, behind which n cannot be told
+        """
+        if not gain.all():
+            what = f"it reads {self.hook}, of which a gain of 0 leaves nothing at {np.flatnonzero(gain == 0)[0]}"
+            raise BadInput(what, where=self.name, mend="choose one that reads mlp.hook_in")
+        return replace(
+            self,
+            W_enc=np.asarray(self.W_enc / gain[:, None], np.float32),
+            b_in=np.asarray(shift if self.b_in is None else shift + gain * self.b_in, np.float32),
+        )
 
     def encode(self, x: npt.NDArray[Any]) -> Array:
         """Activations (tokens, m) of what is read (tokens, d_in)."""
@@ -246,11 +270,15 @@ def _from_arrays(
                 where=where,
                 mend="fetch the file again",
             )
-        wide = np.array(given, np.float32)  # a copy: it may be folded
+        with np.errstate(over="ignore"):  # a number beyond float32 is told as one that is not finite
+            wide = np.array(given, np.float32)  # a copy: it may be folded
         if not np.isfinite(wide).all():
             raise BadInput(f"{name} holds a number that is not finite", where=where, mend="fetch the file again")
         return wide
 
+    more = next((name for name in ADDED if name in arrays), None)
+    if more is not None:
+        raise BadInput(f"an autoencoder with {more} is not read", where=where, mend=f"give {WHAT} without it")
     architecture = str(config.get("architecture", "jumprelu" if "threshold" in arrays else "standard"))
     if architecture not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
@@ -267,6 +295,9 @@ def _from_arrays(
     if not (d_in and m and d_out):
         raise BadInput(f"it has {m} features of {d_in} numbers", where=where, mend=f"give {WHAT}")
     W_dec = array("W_dec", m, d_out)
+    for name in FACTORS:
+        if name in arrays:
+            W_dec *= array(name, m)[:, None]
     b_dec = array("b_dec", d_out)
     is_transcoder = "transcoder" in architecture or bool(transcoder)
     if not is_transcoder and d_in != d_out:
@@ -294,7 +325,7 @@ def _from_arrays(
         threshold=array("threshold", m) if kind == "jumprelu" else None,
         k=_k(config, m, where) if kind == "topk" else 0,
         gate=gate,
-        hook=str(hooks.get("hook_name") or ""),
+        hook=str(hooks.get("hook_name") or hooks.get("hook_point") or ""),
         hook_out=str(hooks.get("hook_name_out") or ""),
         is_transcoder=is_transcoder,
     )

@@ -136,16 +136,16 @@ def test_another_judge_reads_the_game_and_answers() -> None:
     assert game is not None
     asked = json.loads(judging.questions([game]))
     says = [place for place, text in enumerate(asked["texts"]) if "alarm" in text]
-    assert judging.score([game], [{"feature": 3, "active": says}]) == {3: 1.0}
-    for answer, told in (
+    assert judging.score([game], [judging.Line(1, {"feature": 3, "active": says})]) == {3: 1.0}
+    for answers, told in (
         ([{"feature": 4, "active": []}], "judge, line 1: there is no game of feature '4'"),
         ([{"feature": 3, "active": [14]}], r"judge, line 1: active is '\[14\]'; list places from 0 to 13"),
         ([{"feature": 3, "active": [True]}], "judge, line 1: active is"),
-        ([7], "judge, line 1: there is no game of feature 'None'"),
+        ([{"feature": 3, "active": [0]}] * 2, "judge, line 2: feature 3 is answered twice; keep one of the two"),
         ([], "judge: feature 3 has no answer; answer every game"),
     ):
         with pytest.raises(BadInput, match=told):
-            judging.score([game], answer)
+            judging.score([game], [judging.Line(number, one) for number, one in enumerate(answers, 1)])
 
 
 def test_concepts_are_values_with_ten_texts_on_both_sides() -> None:

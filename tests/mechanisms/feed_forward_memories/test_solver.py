@@ -26,7 +26,7 @@ tables = arrays(
 def test_counts_sums_and_strongest_places_are_those_of_the_whole_table(table: np.ndarray, top: int, cut: int) -> None:
     found = MemoryCounts(table.shape[1], top)
     found.add(table[:cut])
-    found.add(table[cut:])
+    found.add(table[cut:], threads=2)
     for side, signed in enumerate((table, -table)):
         assert found.counts[side].tolist() == (signed > 0).sum(0).tolist()
         assert found.sums[side] == pytest.approx(np.maximum(signed, 0).sum(0))

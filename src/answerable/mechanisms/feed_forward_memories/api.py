@@ -106,6 +106,20 @@ class FFMemories:
             encoder=None if own is None else own(layer),
         )
 
+    def learned(
+        self,
+        layer: int,
+        subject: Any,
+        *,
+        scale: float | None = None,
+        transcoder: bool | None = None,
+        name: str = "",
+    ) -> FeatureSet:
+        """A sparse autoencoder or a transcoder of this layer; see :func:`learned_features`."""
+        norm = getattr(self.source, "read_norm", lambda _: None)(layer)
+        width = self.weights(layer).values.shape[1]
+        return learned_features(subject, layer, width, norm=norm, scale=scale, transcoder=transcoder, name=name)
+
     def random_control(self, layer: int, rng: np.random.Generator, *, k: int | None = None) -> FeatureSet:
         """The same layer with random weights, as it would be before training."""
         return random_features(self.weights(layer), rng, deviation=self.source.deviation, k=k)
@@ -158,7 +172,7 @@ class FFMemories:
                 sums[layer] = ErrorSums(
                     batch.written.shape[1], len(usable), definition=definition, centre=centres.get(layer)
                 )
-            counts[layer].add(batch.activations)
+            counts[layer].add(batch.activations, threads=threads)
             if usable:
                 few = slice(0, None, explain_every)
                 errors = _k_term_errors(batch.activations[few], batch.written[few], weights, usable, threads)
@@ -344,6 +358,7 @@ def learned_features(
     layer: int,
     width: int,
     *,
+    norm: tuple[Floats, Floats] | None = None,
     scale: float | None = None,
     transcoder: bool | None = None,
     name: str = "",
@@ -354,20 +369,37 @@ def learned_features(
     ----------
     subject : as :func:`answerable.subjects.read_sparse_autoencoder` takes it
     layer, width : of the layer that it is to be compared with
+    norm : (d,) gain and (d,) shift of the norm of what the layer reads, for a transcoder that reads
+        ``ln2.hook_normalized``, which is before these; :meth:`FFMemories.learned` knows them
+    scale : the number that activations were multiplied by in training, where they were
+    transcoder : whether it is one; told by its files where these do
 
     Raises
     ------
-    BadInput : it is of another width, layer or place
+    BadInput : it is of another width, layer or place, or the norm is needed and not given
     """
     found = read_sparse_autoencoder(subject, scale=scale, transcoder=transcoder)
     found.fits(layer, width)
+    if found.reads_before_gain:
+        if norm is None:
+            what = f"it reads {found.hook}, before a gain that is not given or that this model does not have"
+            raise BadInput(
+                what, where=found.name, mend="load it with FFMemories.learned, of the model it was trained on"
+            )
+        found = found.behind_norm(*norm)
+    kind = "transcoder" if found.is_transcoder else "sparse autoencoder"
+    untold: tuple[str, ...] = ()
+    if found.layer is None:
+        also = ", nor at which side of the norm's gain it reads: behind it is assumed" if found.is_transcoder else ""
+        untold = (f"The files of the {kind} do not say which layer it was trained on{also}.",)
     return FeatureSet(
-        name=name or ("transcoder" if found.is_transcoder else "sparse autoencoder"),
+        name=name or kind,
         encoder=found.encode,
         W_dec=found.W_dec,
         b_dec=found.b_dec,
         reads="input" if found.is_transcoder else "output",
         role="baseline",
+        notes=(*found.notes, *untold),
     )
 
 

@@ -49,6 +49,7 @@ class FeatureSet:
         normalised, else None
     target : function of the layer's input that gives the outputs that these features rebuild; None for the layer's own.
         A random control rebuilds what its own layer writes
+    notes : what a reader of its scores is to know, in sentences
     """
 
     name: str
@@ -63,6 +64,7 @@ class FeatureSet:
     select: Select = "abs"
     scale: Floats | None = None
     target: Function | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.k is not None and not 1 <= self.k <= self.count:

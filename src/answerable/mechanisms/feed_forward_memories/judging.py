@@ -127,59 +127,85 @@ def questions(games: Sequence[Game]) -> str:
     )
 
 
-def score(games: Sequence[Game], answers: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """Accuracy by feature for another judge's answers, ``{"feature": 7, "active": [0, 5, ...]}`` (places from 0).
+class Line(NamedTuple):
+    """One answer of another judge, and the number of its line, from 1."""
+
+    number: int
+    entry: dict[str, Any]
+
+
+def lines_of(text: str) -> list[Line]:
+    """Another judge's answers, one JSON object a line; empty lines count, but say nothing.
 
     Raises
     ------
-    BadInput : a feature that has no game, one without an answer, or a place that is not there
+    BadInput : a line that is no JSON object, or none at all
     """
-    by_feature = {game.feature: game for game in games}
-    found: dict[int, float] = {}
-    for number, answer in enumerate(answers, 1):
-        where = f"judge, line {number}"
-        feature = answer.get("feature") if isinstance(answer, Mapping) else None
-        if not isinstance(feature, int) or feature not in by_feature:
-            raise BadInput(
-                f"there is no game of feature {str(feature)[:40]!r}", where=where, mend="answer the games given"
-            )
-        game, places = by_feature[feature], answer.get("active")
-        if not isinstance(places, list) or not all(
-            isinstance(place, int) and not isinstance(place, bool) and 0 <= place < len(game.shown) for place in places
-        ):
-            raise BadInput(
-                f"active is {str(places)[:40]!r}", where=where, mend=f"list places from 0 to {len(game.shown) - 1}"
-            )
-        found[feature] = accuracy(game, [place in places for place in range(len(game.shown))])
-    missing = sorted(by_feature.keys() - found.keys())
-    if missing:
-        raise BadInput(f"feature {missing[0]} has no answer", where="judge", mend="answer every game")
-    return found
-
-
-def read_answers(text: str, by_set: Mapping[str, Sequence[Game]]) -> dict[str, dict[int, float]]:
-    """Accuracy by feature set and feature, from another judge's JSON Lines of ``{"features", "feature", "active"}``.
-
-    Raises
-    ------
-    BadInput : a line that is no JSON or names no set of these, or what :func:`score` refuses
-    """
-    lines: dict[str, list[Any]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    found = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             raise BadInput("no JSON", where=f"judge, line {number}", mend='{"features", "feature", "active"}') from None
-        name = entry.get("features") if isinstance(entry, dict) else None
-        if not isinstance(name, str) or name not in by_set:
-            known = ", ".join(map(repr, by_set))
-            raise BadInput(f"no feature set {str(name)[:40]!r}", where=f"judge, line {number}", mend=f"one of {known}")
-        lines.setdefault(name, []).append(entry)
-    if not lines:
+        if not isinstance(entry, dict):
+            what = f"a {type(entry).__name__} and no object"
+            raise BadInput(what, where=f"judge, line {number}", mend='{"features", "feature", "active"}')
+        found.append(Line(number, entry))
+    if not found:
         raise BadInput("there are no answers", where="judge", mend="give one line for each game, or leave judge out")
-    return {name: score(by_set[name], entries) for name, entries in lines.items()}
+    return found
+
+
+def score(games: Sequence[Game], answers: Sequence[Line], name: str = "") -> dict[int, float]:
+    """Accuracy by feature for another judge's answers, ``{"feature": 7, "active": [0, 5, ...]}`` (places from 0).
+
+    Parameters
+    ----------
+    name : of the feature set whose games they are
+
+    Raises
+    ------
+    BadInput : a feature that has no game, is answered twice or not at all, or a place that is not there
+    """
+    by_feature = {game.feature: game for game in games}
+    of = f" of {name}" if name else ""
+    found: dict[int, float] = {}
+    for number, answer in answers:
+        where = f"judge, line {number}"
+        feature, places = answer.get("feature"), answer.get("active")
+        if type(feature) is not int or feature not in by_feature:
+            what = f"there is no game of feature {str(feature)[:40]!r}{of}"
+            raise BadInput(what, where=where, mend="answer the games given")
+        if feature in found:
+            raise BadInput(f"feature {feature}{of} is answered twice", where=where, mend="keep one of the two")
+        shown = len(by_feature[feature].shown)
+        if not isinstance(places, list) or not all(type(place) is int and 0 <= place < shown for place in places):
+            what = f"active is {str(places)[:40]!r}"
+            raise BadInput(what, where=where, mend=f"list places from 0 to {shown - 1}")
+        found[feature] = accuracy(by_feature[feature], [place in places for place in range(shown)])
+    missing = sorted(by_feature.keys() - found.keys())
+    if missing:
+        raise BadInput(f"feature {missing[0]}{of} has no answer", where="judge", mend="answer every game")
+    return found
+
+
+def read_answers(answers: Sequence[Line], by_set: Mapping[str, Sequence[Game]]) -> dict[str, dict[int, float]]:
+    """Accuracy by feature set and feature, from another judge's ``{"features", "feature", "active"}``.
+
+    Raises
+    ------
+    BadInput : a line that names no set of these, or what :func:`score` refuses
+    """
+    lines: dict[str, list[Line]] = {}
+    for line in answers:
+        name = line.entry.get("features")
+        if not isinstance(name, str) or name not in by_set:
+            where, known = f"judge, line {line.number}", ", ".join(map(repr, by_set))
+            raise BadInput(f"no feature set {str(name)[:40]!r}", where=where, mend=f"one of {known}")
+        lines.setdefault(name, []).append(line)
+    return {name: score(by_set[name], few, name) for name, few in lines.items()}
 
 
 def _grams(text: str) -> list[str]:

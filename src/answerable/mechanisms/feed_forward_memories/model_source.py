@@ -11,7 +11,7 @@ import numpy.typing as npt
 from answerable.errors import BadInput
 from answerable.subjects.language_model import LanguageModel, layer_count, memory, record, token_texts
 from answerable.subjects.language_model.next_tokens import pieces
-from answerable.subjects.language_model.parts import find_part
+from answerable.subjects.language_model.parts import find_part, normalises_stream
 
 from .feature_sets import Weights
 from .reading import Batch
@@ -164,8 +164,14 @@ class ModelSource:
                 written = norm(seen.written)
                 before = seen.written.float() * self._gain(norm)
                 scale = (written.float() * before).sum(1) / before.square().sum(1).clamp_min(1e-30)
+            out = array(written)
+            if not np.isfinite(out.sum()):  # which one number that is not finite makes it
+                mend = "load the model in float32, or fetch its weights again"
+                raise BadInput(
+                    "it writes a number that is not finite", where=f"{self.lm.name}, layer {layer}", mend=mend
+                )
             batch = Batch(
-                layer, None if seen.read is None else array(seen.read), array(seen.activations), array(written),
+                layer, None if seen.read is None else array(seen.read), array(seen.activations), out,
                 text, kept_ids, where, position, None if scale is None else array(scale),
             )  # fmt: skip
             visit(batch)
@@ -208,6 +214,14 @@ class ModelSource:
     def _gain(self, norm: Any) -> Any:
         """(d,) the gain of a norm; Gemma keeps it less 1."""
         return norm.weight.detach().float() + float(self.lm.family.name.startswith("Gemma"))
+
+    def read_norm(self, layer: int) -> tuple[Floats, Floats] | None:
+        """(d,) gain and (d,) shift of the norm of what the layer reads; None where it reads the stream as it is."""
+        norm = None if normalises_stream(self.lm) else find_part(self.lm, "feed_forward_norm", layer)
+        if norm is None or getattr(norm, "weight", None) is None:
+            return None
+        gain, shift = self._gain(norm).cpu().numpy(), getattr(norm, "bias", None)
+        return gain, np.zeros_like(gain) if shift is None else shift.detach().float().cpu().numpy()
 
     def encoder(self, layer: int) -> Callable[[Floats], Floats]:
         """The model's own activations for what the layer reads."""

@@ -366,6 +366,27 @@ def _judged(
     return found
 
 
+def judge_scores(
+    readings: Sequence[Reading], answers: Mapping[str, Mapping[int, float]], *, seed: int, resamples: int = 1000
+) -> list[Score]:
+    """Accuracy of the judge whose answers were given, over the games of each set that it answered."""
+    found = []
+    for reading in readings:
+        one = reading.features
+        accuracies = np.array(list(answers.get(one.name, {}).values()))
+        if not len(accuracies):
+            continue
+        of = "autointerp", "given judge", one.name, one.role, float(accuracies.mean())
+        if len(accuracies) < 2:
+            found.append(Score(*of, None, None, "one game: no interval"))
+            continue
+        interval = bootstrap_interval(
+            lambda few: float(few.mean()), accuracies, seed=seed, resamples=resamples, method="percentile"
+        )
+        found.append(Score(*of, interval.low, interval.high, f"bootstrap over {len(accuracies)} games, 95 %"))
+    return found
+
+
 def games_of(
     reading: Reading, texts: Sequence[str], rng: np.random.Generator, *, most: int = JUDGED
 ) -> list[judging.Game]:

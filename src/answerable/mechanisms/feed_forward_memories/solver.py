@@ -54,17 +54,26 @@ class MemoryCounts:
         self.top_values = np.zeros((2, n_memories, top), np.float32)
         self.top_places = np.full((2, n_memories, top), -1, np.int64)
 
-    def add(self, activations: Floats, keep: Ints | None = None) -> None:
+    def add(self, activations: Floats, keep: Ints | None = None, *, threads: int = 1) -> None:
         """Take in a batch.
 
         Parameters
         ----------
         activations : (tokens, m) float32
         keep : rows that count, rising; all by default. Only these are numbered
+        threads : that share the memories; the same numbers for any
         """
         rows = np.arange(len(activations)) if keep is None else np.asarray(keep, np.int64)
         table = np.ascontiguousarray(activations, np.float32)
-        _count(table, rows, self.tokens, self.counts, self.sums, self.top_values, self.top_places)
+        kept = self.counts, self.sums, self.top_values, self.top_places
+
+        def some(parts: Sequence[slice]) -> None:
+            for part in parts:
+                _count(table, rows, self.tokens, *kept, part.start, part.stop)
+
+        m = table.shape[1]
+        size = max(1, -(-m // max(1, threads)))
+        in_threads(some, [slice(start, min(start + size, m)) for start in range(0, m, size)], threads)
         self.tokens += len(rows)
 
     @property
@@ -79,17 +88,17 @@ class MemoryCounts:
 
 
 @kernel
-def _count(table, rows, first, counts, sums, top_values, top_places):  # type: ignore[no-untyped-def]
-    """One batch; the first loop over memories has no branch, so that it runs on whole vectors."""
-    n_memories, top = table.shape[1], top_values.shape[2]
+def _count(table, rows, first, counts, sums, top_values, top_places, start, stop):  # type: ignore[no-untyped-def]
+    """One batch, some memories; the first loop over these has no branch, so that it runs on whole vectors."""
+    n_memories, top = stop - start, top_values.shape[2]
     positive = np.zeros(n_memories, np.int32)
     negative = np.zeros(n_memories, np.int32)
     above = np.zeros(n_memories, np.float32)  # a batch is short enough for float32 sums of a few thousand terms
     below = np.zeros(n_memories, np.float32)
-    upper = top_values[0, :, top - 1].copy()
-    lower = -top_values[1, :, top - 1]
+    upper = top_values[0, start:stop, top - 1].copy()
+    lower = -top_values[1, start:stop, top - 1]
     for number in range(len(rows)):
-        row = table[rows[number]]
+        row = table[rows[number], start:stop]
         for j in range(n_memories):
             a = row[j]
             positive[j] += a > 0
@@ -98,17 +107,17 @@ def _count(table, rows, first, counts, sums, top_values, top_places):  # type: i
             below[j] += min(a, np.float32(0))
         for j in range(n_memories):  # apart from the sums, which run on whole vectors
             if row[j] > upper[j]:
-                _enter(top_values, top_places, 0, j, row[j], first + number)
-                upper[j] = top_values[0, j, top - 1]
+                _enter(top_values, top_places, 0, start + j, row[j], first + number)
+                upper[j] = top_values[0, start + j, top - 1]
             elif row[j] < lower[j]:
-                _enter(top_values, top_places, 1, j, -row[j], first + number)
-                lower[j] = -top_values[1, j, top - 1]
+                _enter(top_values, top_places, 1, start + j, -row[j], first + number)
+                lower[j] = -top_values[1, start + j, top - 1]
         if number % 1024 == 1023 or number == len(rows) - 1:
             for j in range(n_memories):
-                counts[0, j] += positive[j]
-                counts[1, j] += negative[j]
-                sums[0, j] += above[j]
-                sums[1, j] -= below[j]
+                counts[0, start + j] += positive[j]
+                counts[1, start + j] += negative[j]
+                sums[0, start + j] += above[j]
+                sums[1, start + j] -= below[j]
             positive[:] = 0
             negative[:] = 0
             above[:] = 0

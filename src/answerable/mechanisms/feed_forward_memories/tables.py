@@ -1,25 +1,31 @@
-"""The rows of the answer's tables, and what their columns say."""
+"""The answer's tables: their rows, and what their columns say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from answerable.answer import Table
+
 from .alignment import ALIGNED as CLOSE
 from .alignment import UNALIGNED
-from .judging import accuracy, lexical_judge, questions
+from .catalogue import COLUMNS
+from .judging import Game, accuracy, lexical_judge, questions, read_answers
 from .probing import balanced_split, detectors
-from .scores import concepts_of
+from .scores import NAMES, concepts_of, games_of
 
 if TYPE_CHECKING:
+    from answerable.run import Run
+
     from .alignment import Alignment
     from .catalogue import Card, Catalogue
-    from .judging import Game
+    from .given import Given
+    from .question import FeedForwardMemories
     from .reading import Reading
-    from .scores import Labelled
+    from .scores import Labelled, Score
 
 
 MOST_ROWS = 200_000  # of the catalogue in an answer; beyond, the layer that is compared alone
@@ -127,6 +133,74 @@ GAMES = {
     "lexical": "accuracy of the lexical judge [1]",
     "judge": "accuracy of the judge whose answers were given [1]; missing without",
 }
+
+
+class Games(NamedTuple):
+    """Games of auto-interpretation by feature set, and another judge's accuracy by set and feature."""
+
+    by_set: dict[str, list[Game]]
+    answers: dict[str, dict[int, float]]
+
+
+def games_of_sets(readings: Sequence[Reading], given: Given, run: Run) -> Games | None:
+    """The games of the first seed, for another judge, with the answers of one where they were given."""
+    if given.labelled is None:
+        return None
+    by_set = {
+        reading.features.name: games_of(reading, given.labelled.texts, run.rng("games", 0)) for reading in readings
+    }
+    return Games(by_set, {} if given.answers is None else read_answers(given.answers, by_set))
+
+
+def tables_of(
+    question: FeedForwardMemories,
+    *,
+    catalogue: Catalogue,
+    cards: Sequence[Card],
+    scores: Sequence[Score],
+    alignments: Sequence[tuple[str, str, Alignment]],
+    given: Given,
+    readings: Sequence[Reading],
+    games: Games | None,
+    run: Run,
+) -> dict[str, Table]:
+    """All tables of the answer by name."""
+    layer = given.layer
+    whole = catalogue.table()
+    if whole.height > MOST_ROWS:
+        whole = whole.filter(pl.col("layer") == layer)
+    words = word_rows(catalogue, cards, question.words, layer, question.top)
+    tables = {
+        "scores": Table(score_rows(scores), SCORES, title="Scores, the most reliable first"),
+        "layers": Table(layer_rows(catalogue, question.k), LAYERS, title="Layer by layer"),
+        "explained": Table(explained_rows(catalogue), EXPLAINED, title="Explained variance by activations kept"),
+        "cards": Table(words, WORDS, title="What memories write"),
+        "contexts": Table(context_rows(cards), CONTEXTS, title="Strongest contexts of the memories on cards"),
+        "shades": Table(shade_rows(cards), SHADES, title="Activations along the contexts that are drawn"),
+        "alignment": Table(aligned_rows(alignments), ALIGNED, title="Counterparts among other features"),
+        "histogram": Table(histogram_rows(alignments), HISTOGRAM, title="Largest cosines, and those of chance"),
+        "catalogue": Table(whole, COLUMNS, title="Every memory, its two sides apart"),
+    }
+    learned = [counterpart_rows(name, found) for _, name, found in alignments[1:]]
+    if learned:
+        title = "Learned features, those without counterpart first"
+        tables["counterparts"] = Table(pl.concat(learned), COUNTERPARTS, title=title)
+    if given.labelled is not None:
+        title = "Features that tell each concept best, judged on other texts"
+        tables["detectors"] = Table(detector_rows(readings, given.labelled, run.rng), DETECTORS, title=title)
+    if games is not None:
+        tables["games"] = Table(game_rows(games), GAMES, title="Games of auto-interpretation")
+    return tables
+
+
+def score_rows(scores: Sequence[Score]) -> pl.DataFrame:
+    """One row for each score."""
+    rows = [
+        {**{name: getattr(one, name) for name in SCORES}, "metric": NAMES[one.metric], "value": known(one.value)}
+        for one in scores
+    ]
+    kinds = {**dict.fromkeys(SCORES, pl.String), "value": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds)
 
 
 def known(value: float) -> float | None:
@@ -333,7 +407,7 @@ def counterpart_rows(name: str, found: Alignment) -> pl.DataFrame:
     ).sort("cosine", nulls_last=True, maintain_order=True)
 
 
-def game_rows(by_set: Mapping[str, Sequence[Game]], answers: Mapping[str, Mapping[int, float]]) -> pl.DataFrame:
+def game_rows(games: Games) -> pl.DataFrame:
     """One row for each game, with the accuracy of the lexical judge and of another where there is one."""
     rows = [
         {
@@ -341,10 +415,10 @@ def game_rows(by_set: Mapping[str, Sequence[Game]], answers: Mapping[str, Mappin
             "feature": game.feature,
             "game": questions([game]).strip(),
             "lexical": accuracy(game, lexical_judge(game)),
-            "judge": answers.get(name, {}).get(game.feature),
+            "judge": games.answers.get(name, {}).get(game.feature),
         }
-        for name, games in by_set.items()
-        for game in games
+        for name, few in games.by_set.items()
+        for game in few
     ]
     texts = ("features", "game")
     kinds = {name: pl.String if name in texts else pl.Float64 for name in GAMES} | {"feature": pl.Int64}

@@ -1,4 +1,4 @@
-"""The answer's numbers and sentences: metrics, summary and verdict."""
+"""The answer's numbers and sentences: metrics, summary, verdict and limits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import numpy as np
 
 from answerable.answer import Metric, Verdict
 
+from .judging import chance_accuracy
+
 if TYPE_CHECKING:
     from .alignment import Alignment
     from .catalogue import Catalogue
+    from .feature_sets import FeatureSet
+    from .given import Given
+    from .question import FeedForwardMemories
     from .reading import Reading
     from .scores import Score
 
@@ -169,3 +174,57 @@ def verdict_of(scores: Sequence[Score]) -> Verdict | None:
     if max(apart) <= 0:
         return Verdict("not above random", reason)
     return Verdict("undecided", f"{reason}: zero lies between", mend)
+
+
+def limits_of(
+    question: FeedForwardMemories,
+    catalogue: Catalogue,
+    given: Given,
+    sets: Sequence[FeatureSet],
+    scores: Sequence[Score],
+) -> list[str]:
+    """What the answer does not say of this model, these texts and these features."""
+    left_out = f", and {catalogue.dropped:,} that begin each text are left out" if catalogue.dropped else ""
+    limits = [
+        f"Alive, density and contexts are of {_tokens(catalogue.tokens)} of this text{left_out}.",
+        "Promoted tokens are what a value alone would raise at the output layer; later layers may undo it.",
+        "What makes a memory fire is read off its strongest contexts, which need not be what it does most.",
+        f"Explained variance is by the definition {question.definition}; others' figures may be by another.",
+    ]
+    first = [str(layer) for layer, share in catalogue.at_first.items() if share > 0.5]
+    if first:
+        few = ", ".join(first[:8]) + (" and others" if len(first) > 8 else "")
+        limits.append(
+            f"In layer {few} most of the output's size is at the first token of each run of tokens: explained "
+            "variance there is of these few."
+        )
+    if given.labelled is None:
+        limits.append("Without labelled texts there is no probe: nothing here tells memories from random features.")
+    else:
+        limits += [
+            f"The scores rest on {len(given.labelled.texts):,} labelled texts, the benchmark's on 5,000.",
+            "A spread over seeds is of one set of texts, and no confidence interval.",
+            "SCR and TPP change much with the number of features set to 0.",
+            "RAVEL is read by probes of the layer's output, not by what the model says next.",
+            f"The lexical judge sees words, not meaning; at random it is right in {chance_accuracy():.0%}.",
+        ]
+    if question.absorption:
+        limits.append("Absorption is advised for 16,000 features and models of a billion parameters or more.")
+        if any(one.metric == "absorption" and one.value != one.value for one in scores):
+            limits.append("Absorption is undecided: too few letters can be read off the layer's output by a probe.")
+    if any(one.norm is not None for one in sets):
+        limits.append(
+            "This layer norms what it writes: what one feature adds holds with the norm's scale kept as it is."
+        )
+    if str(given.name).endswith(".gguf") or str(given.name).startswith("pypi:"):
+        limits.append("Quantised weights, if they were, are looked at as de-quantised to float32.")
+    dead = len(sets[0].dead_values)
+    if dead:
+        limits.append(f"{dead} memories of the layer write nothing: dead values, which have no direction.")
+    if question.of == "heads":
+        limits.append("A head's memories are a choice of basis: any rotation within the head would do as well.")
+    return limits + [note for one in sets for note in one.notes]
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} token{'s' * (count != 1)}"
