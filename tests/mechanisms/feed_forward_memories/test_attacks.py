@@ -18,7 +18,8 @@ from answerable.answer import Answer
 from answerable.asking import ask
 from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
-from answerable.mechanisms.feed_forward_memories import FFMemories, SAEFeatures, learned_features
+from answerable.mechanisms.feed_forward_memories import FFMemories, SAEFeatures, learned_features, model_source
+from answerable.mechanisms.feed_forward_memories.question import FeedForwardMemories
 from answerable.subjects.language_model import LanguageModel
 from tests.subjects.tiny_models import tiny
 from tests.subjects.tiny_tokenizers import spelled
@@ -84,6 +85,7 @@ LAYOUTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("undrawn")
 def test_every_published_layout_is_read_and_scored(layout: str, tmp_path: Path) -> None:
     field, config, changed = LAYOUTS[layout]
     lm = spelled(tiny("llama"))
@@ -95,6 +97,7 @@ def test_every_published_layout_is_read_and_scored(layout: str, tmp_path: Path) 
     assert not any("do not say which layer" in limit for limit in answer.limits)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_gemma_scope_file_says_no_layer_and_the_answer_says_so(tmp_path: Path) -> None:
     np.savez(tmp_path / "params.npz", **ARRAYS, **THRESHOLD)
     answer = ask(NAME, model=spelled(tiny("llama")), transcoder=str(tmp_path / "params.npz"), **MODEL)
@@ -204,6 +207,7 @@ def test_files_that_are_no_learned_features_are_told(
         assert told in said and name in said
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_features_that_write_nothing_are_counted_and_have_no_direction() -> None:
     rows = ARRAYS["W_dec"].copy()
     rows[[2, 7]] = 0
@@ -217,7 +221,10 @@ def test_features_that_write_nothing_are_counted_and_have_no_direction() -> None
     assert answer.metrics["unaligned"].value == pytest.approx(
         float((counterparts["cosine"].drop_nulls() < 0.3).mean())  # type: ignore[arg-type]
     )
-    none = ask(NAME, model=spelled(tiny("llama")), autoencoder={**ARRAYS, "W_dec": rows * 0}, **MODEL)
+
+
+def test_where_no_feature_writes_there_is_no_share_and_a_picture_all_the_same() -> None:
+    none = ask(NAME, model=spelled(tiny("llama")), autoencoder={**ARRAYS, "W_dec": ARRAYS["W_dec"] * 0}, **MODEL)
     assert none.metrics["unaligned"].reason == "every value is dead"
     assert "alignment" in none.figures
 
@@ -228,7 +235,9 @@ PLANTED = ["--replica", "planted", "--k", "2", "--cards", "1", "--seeds", "2"]
 @pytest.fixture(scope="module")
 def games() -> list[dict[str, Any]]:
     """Right answers to all games of the replica."""
-    planted = ask(NAME, replica="planted", k=2, cards=1, seeds=2, seed=0, store=False)
+    with pytest.MonkeyPatch.context() as undrawn:
+        undrawn.setattr(FeedForwardMemories, "_figures", lambda *_: {})
+        planted = ask(NAME, replica="planted", k=2, cards=1, seeds=2, seed=0, store=False)
     return [
         {"features": row["features"], "feature": row["feature"], "active": [0, 3]}
         for row in planted.tables["games"].frame.iter_rows(named=True)
@@ -264,6 +273,7 @@ def test_a_judge_s_file_that_cannot_be_used_is_told_by_its_own_line(
     assert "answers.jsonl" in refused([*PLANTED, "--judge", f"@{path}"], capsys)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_judge_s_answers_are_a_score_with_an_interval(games: list[dict[str, Any]], tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     # A line separator inside a string ends no line, nor does the mark at the beginning of the file.
@@ -295,6 +305,7 @@ def test_texts_without_a_token_are_told(case: str) -> None:
     assert told in str(raised.value) and "\n" not in str(raised.value)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("definition", ["fvu", "legacy_token_mean", "uncentred"])
 def test_one_token_explains_nothing_and_says_so(definition: str) -> None:
     answer = ask(NAME, model=spelled(tiny("llama"), begin=True), **{**MODEL, "text": "a"}, definition=definition)
@@ -305,6 +316,10 @@ def test_one_token_explains_nothing_and_says_so(definition: str) -> None:
     if definition != "uncentred":
         assert answer.metrics["explained"].reason == "the outputs do not vary"
         assert "its output does not vary" in answer.summary
+
+
+def test_one_token_is_drawn() -> None:
+    answer = ask(NAME, model=spelled(tiny("llama")), **{**MODEL, "text": "a"})
     assert {"cards", "explained", "scores", "layers", "alignment"} <= set(answer.figures)
 
 
@@ -321,8 +336,24 @@ def test_a_text_ten_times_longer_asked_of_a_model_needs_no_more_memory() -> None
         return found
 
     peak(800)  # compiled before it is measured
-    short, long = peak(2_000), peak(20_000)
-    assert long - short < 18_000 * 200  # bytes: ids and windows; the activations of three layers would be 4,320,000
+    short, long = peak(1_000), peak(10_000)
+    assert long - short < 9_000 * 200  # bytes: ids and windows; the activations of three layers would be 2,160,000
+
+
+@pytest.mark.parametrize("text", ["ab c\nde fgh" * 9, "abcdefgh" * 12, "ab"], ids=["words", "one word", "short"])
+def test_a_long_text_is_read_in_parts_and_no_token_is_lost(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = FFMemories.from_model(spelled(tiny("llama"), letters="abcdefgh \n", begin=True)).source
+    whole = [i for window in source.cut([text]) for i in window.ids[1:]]
+    monkeypatch.setattr(model_source, "PART_CHARACTERS", 25)
+    parts = source.cut(["a", text])
+    assert [i for window in parts[1:] for i in window.ids[1:]] == whole
+    assert [window.text for window in parts] == [0] + [1] * (len(parts) - 1)
+    lengths = [len(window.ids) - 1 for window in parts[1:]]
+    assert max(lengths) <= 25 and len(lengths) == (5 if " " in text else 4 if len(text) > 25 else 1)
+    if " " in text:
+        assert all(window.ids[1] >= 12 for window in parts[2:])  # each begins with white space
+    with pytest.raises(BadInput, match="text 2: it cannot be turned into tokens"):
+        source.cut(["ab", "ab\ud800"])
 
 
 def test_a_matrix_of_a_model_that_is_not_finite_is_told() -> None:

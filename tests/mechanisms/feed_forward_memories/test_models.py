@@ -159,6 +159,7 @@ def test_an_architecture_without_a_map_shows_its_modules() -> None:
     assert "ctrl" in str(raised.value).lower()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_dead_value_has_no_direction_and_is_counted() -> None:
     import copy
 
@@ -219,6 +220,7 @@ def test_hostile_strings_are_drawn_as_what_they_are() -> None:
     assert not set(drawn) & {"\x00", "\u202e", "\u200b"} and "<script" not in drawn
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_few_activations_may_rebuild_worse_than_the_mean() -> None:
     answer = ask(NAME, model=spelled(tiny("llama")), text="abcdefgh" * 9, k=1, layer=1, seed=0, store=False)
     assert answer.metrics["explained_top_k"].value < 0
@@ -272,6 +274,7 @@ def test_absorption_is_read_at_each_word_s_own_token() -> None:
     assert control and control[0].value != value
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     letters = np.repeat(list("abcdefghijklmnopqrst"), 60)

@@ -38,6 +38,7 @@ def test_normalised_memories_explain_as_much(planted: Answer) -> None:
     assert explained["random memories"] == pytest.approx(1)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_another_judge_answers_the_games(planted: Answer, tmp_path: Path) -> None:
     games = planted.tables["games"].frame
     path = tmp_path / "answers.jsonl"

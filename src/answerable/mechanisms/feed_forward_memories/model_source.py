@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 from answerable.subjects.language_model import LanguageModel, layer_count, memory, record, token_texts
-from answerable.subjects.language_model.next_tokens import pieces
+from answerable.subjects.language_model.next_tokens import Piece, pieces
 from answerable.subjects.language_model.parts import find_part, normalises_stream
 
 from .feature_sets import Weights
@@ -19,6 +19,7 @@ from .solver import Floats
 
 WINDOW = 192
 WORDS_A_PROMPT = 10
+PART_CHARACTERS = 600_000  # of a text that are made tokens at once, for which some 400 bytes a token are needed
 DEVIATION = 0.02  # of a weight at random initialisation, where the configuration does not say
 
 
@@ -68,6 +69,9 @@ class ModelSource:
     def cut(self, texts: Sequence[str], *, window: int = WINDOW, most: int | None = None) -> list[Window]:
         """Texts as windows of at most ``window`` tokens, ``most`` of them evenly spaced over all.
 
+        A text of more than 600,000 characters is read in parts, cut at white space where there is any, so that a longer
+        one takes no more memory than its token ids.
+
         Raises
         ------
         BadInput : a text that is none, a model without tokenizer, or no token at all
@@ -75,7 +79,7 @@ class ModelSource:
         found = [
             Window(number, np.asarray(piece.ids, np.int32), piece.n_special)
             for number, text in enumerate(texts)
-            for piece in pieces([self.lm], [text], max_tokens=window, long="windows")
+            for piece in self._pieces(number, text, window)
             if len(piece.ids) > piece.n_special
         ]
         if not found:
@@ -86,6 +90,15 @@ class ModelSource:
             found = full if len(full) >= most else found  # ends of texts only where there are too few whole windows
             found = [found[round(i)] for i in np.linspace(0, len(found) - 1, most)]
         return found
+
+    def _pieces(self, number: int, text: str, window: int) -> Iterator[Piece]:
+        """The pieces of one text, part by part."""
+        for part in _parts(text, PART_CHARACTERS) if isinstance(text, str) else [text]:
+            try:
+                yield from pieces([self.lm], [part], max_tokens=window, long="windows")
+            except BadInput as refused:  # which saw one text alone
+                where = refused.where.replace("text 1", f"text {number + 1}", 1)
+                raise BadInput(refused.problem, where=where, mend=refused.mend) from None
 
     def beginnings(self, texts: Sequence[str], most_tokens: int) -> list[Window]:
         """The first tokens of each text, as one window; nothing of a text without tokens."""
@@ -268,3 +281,15 @@ class ModelSource:
         """The configuration's ``initializer_range``."""
         given = getattr(self.lm.model.config, "initializer_range", None)
         return float(given) if isinstance(given, float) and given > 0 else DEVIATION
+
+
+def _parts(text: str, most: int) -> Iterator[str]:
+    """Runs of at most ``most`` characters, the next one beginning with the last white space where there is any."""
+    start = 0
+    while len(text) - start > most:
+        stop = start + most
+        space = max(text.rfind(" ", start + 1, stop), text.rfind("\n", start + 1, stop))
+        stop = space if space > 0 else stop
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
