@@ -13,7 +13,6 @@ from answerable.expectations import parse
 from answerable.mechanisms.feed_forward_memories import FFMemories, Weights, normalised
 from answerable.mechanisms.feed_forward_memories.absorption import absorption, letter_probes
 from answerable.mechanisms.feed_forward_memories.model_source import Window
-from answerable.mechanisms.feed_forward_memories.probing import without
 from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
@@ -53,8 +52,7 @@ def test_erasing_every_memory_behind_a_norm_leaves_nothing() -> None:
     features = memories.feature_set(1)
     assert features.norm is not None
     reading = memories.read(1, [features, normalised(features)], TEXTS)[0]
-    every, texts = np.arange(features.count), np.arange(len(TEXTS))
-    left = without(reading.outputs, reading.adding, features.directions, every, texts)
+    left = reading.outputs - reading.adding @ features.directions
     assert np.abs(left).max() <= 1e-5 * np.abs(reading.outputs).max()
     assert np.abs(reading.adding - reading.means).max() > 1e-3  # which the norm's scale accounts for
     control = memories.read(1, [memories.random_control(1, np.random.default_rng(0))], TEXTS)[0]

@@ -1,7 +1,8 @@
 """Sparse probing, and what erasing features does to probes: the yardsticks of SAEBench on means over texts.
 
 A text's features are averaged over its tokens. Since decoding is linear, the mean output of a text after features are
-set to zero is its mean output less the mean of what they write, exactly; no second pass through the model is needed.
+set to zero is its mean output less the mean of what they write, exactly; no second pass through the model is needed,
+and a probe needs of each feature no more than what it writes along the probe.
 """
 
 from __future__ import annotations
@@ -61,9 +62,29 @@ class Probe(NamedTuple):
 
     def accuracy(self, x: Array, labels: Bools) -> float:
         """Share of texts it tells right; one exactly on the border counts half."""
+        return _right(x @ self.weights + self.offset, labels)
+
+    def accuracies_without(
+        self,
+        x: Array,
+        features: Array,
+        directions: Array,
+        order: npt.NDArray[np.int64],
+        erased: Sequence[int],
+        labels: Bools,
+    ) -> list[float]:
+        """The same once the first features of an order are 0, for several numbers of these.
+
+        What the features do not rebuild is kept: ``(y - a_S V_S) . w`` is ``y . w`` less the sum of ``a_s (V_s . w)``.
+        """
+        some = order[: max(erased)]
+        taken = np.cumsum(features[:, some] * (directions[some] @ self.weights), axis=1)
         score = x @ self.weights + self.offset
-        right = np.where(score == 0, 0.5, (score > 0) == labels)
-        return float(right.mean())
+        return [_right(score - taken[:, min(n, len(some)) - 1], labels) for n in erased]
+
+
+def _right(score: Array, labels: Bools) -> float:
+    return float(np.where(score == 0, 0.5, (score > 0) == labels).mean())
 
 
 def fitted_probe(x: Array, labels: Bools, *, balanced: bool = False) -> Probe:
@@ -200,13 +221,8 @@ def spurious_correlation_removal(
     if best - before < SMALLEST_GAP:
         return np.zeros(len(erased))
     order = np.argsort(-effect, kind="stable")
-    return np.array(
-        [
-            (base.accuracy(without(outputs, features, directions, order[:n], test), wanted[test]) - before)
-            / (best - before)
-            for n in erased
-        ]
-    )
+    after = base.accuracies_without(outputs[test], features[test], directions, order, erased, wanted[test])
+    return (np.array(after) - before) / (best - before)
 
 
 def targeted_probe_perturbation(
@@ -248,19 +264,11 @@ def targeted_probe_perturbation(
     drop = np.empty((len(erased), count, count))
     for i, effect in enumerate(effects):
         order = np.argsort(-effect, kind="stable")
-        for place, n in enumerate(erased):
-            for j, (probe, label, split) in enumerate(zip(probes, labels, splits)):
-                left = without(outputs, features, directions, order[:n], split.test)
-                drop[place, i, j] = before[j] - probe.accuracy(left, label[split.test])
+        for j, (probe, label, (_, test)) in enumerate(zip(probes, labels, splits)):
+            after = probe.accuracies_without(outputs[test], features[test], directions, order, erased, label[test])
+            drop[:, i, j] = before[j] - np.array(after)
     own = drop.diagonal(axis1=1, axis2=2)
     return (own - (drop.sum(axis=2) - own) / (count - 1)).mean(axis=1)
-
-
-def without(
-    outputs: Array, features: Array, directions: Array, erased: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-) -> Array:
-    """Mean outputs of some texts once features are 0, the error of the reconstruction kept: ``y - a_S V_S``."""
-    return np.asarray(outputs[rows] - features[np.ix_(rows, erased)] @ directions[erased])
 
 
 class Disentanglement(NamedTuple):
