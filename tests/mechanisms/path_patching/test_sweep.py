@@ -1,7 +1,9 @@
 """The sweep is the slow way by hooks, for every sender, path and family."""
 
+import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,7 +19,7 @@ from answerable.mechanisms.path_patching.sweep import (
     patched_through,
 )
 from answerable.subjects.language_model import LanguageModel
-from answerable.subjects.language_model.last_token import record_last
+from answerable.subjects.language_model.last_token import _stretches, record_last
 from answerable.subjects.language_model.pieces import logits_of
 from tests.oracles.path_patching import by_hooks, last_logits, recorded, through_receivers
 from tests.subjects.tiny_models import TINY, WORDS, tiny
@@ -165,6 +167,50 @@ def test_prompts_of_other_lengths_stand_in_one_recording() -> None:
                 rtol=1e-4,
                 atol=1e-5,  # type: ignore[arg-type]
             )
+
+
+@every_family
+def test_what_prompts_begin_with_alike_is_read_once(name: str) -> None:
+    lm = tiny(name)
+    shown, asked = prompts(1, 9)[0].tolist(), prompts(2, 3).tolist()
+    rows = [shown + asked[i % 3] for i in range(6)]
+    read = []
+    hook = lm.model.get_input_embeddings().register_forward_hook(lambda _, args, __: read.append(tuple(args[0].shape)))
+    found = record_last(lm, rows)
+    hook.remove()
+    assert read == [(1, 9), (3, 2), (6, 1)]
+    for place, row in enumerate(rows):
+        alone = record_last(lm, [row])
+        for site in ("stream", "heads", "attention", "feed_forward"):
+            torch.testing.assert_close(
+                getattr(found, site)[:, place : place + 1], getattr(alone, site), rtol=1e-4, atol=1e-4
+            )
+        torch.testing.assert_close(found.value_sizes[place], alone.value_sizes[0], rtol=1e-4, atol=1e-4)
+        for layer in range(len(alone.heads)):
+            for kept, own in (
+                (found.prefixes[0].keys, alone.prefixes[0].keys),
+                (found.prefixes[0].values, alone.prefixes[0].values),
+            ):
+                torch.testing.assert_close(kept[layer][place : place + 1], own[layer], rtol=1e-4, atol=1e-4)
+
+
+def test_prompts_of_one_length_are_read_in_few_stretches() -> None:
+    """Each prompt's tokens are read once, by a row that begins as it does, and no call saves less than it costs."""
+    rng = np.random.default_rng(0)
+    ids = np.cumsum(rng.random((60, 40)) < 0.03, axis=1)  # prompts part at any token
+    found = _stretches(ids)
+    assert [stretch.start for stretch in found] == [0, *(stretch.stop for stretch in found[:-1])]
+    assert found[-1].rows.tolist() == list(range(60)) and found[-1].stop == 40
+    text = np.zeros((1, 0), dtype=int)  # what the rows of a stretch have read
+    for stretch in found:
+        text = np.column_stack([text[stretch.parents], ids[stretch.rows, stretch.start : stretch.stop]])
+    assert np.array_equal(text, ids)
+    saved = [
+        (len(after.rows) - len(one.rows)) * (one.stop - one.start) for one, after in itertools.pairwise(found[:-1])
+    ]
+    assert min(saved) > 16
+    assert [len(one.rows) for one in _stretches(ids[:1, :30])] == [1, 1]
+    assert [one.stop for one in _stretches(ids[:4, :0])] == [0]
 
 
 def test_the_model_is_as_it_was_to_the_bit() -> None:

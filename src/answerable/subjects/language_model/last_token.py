@@ -3,7 +3,7 @@
 In a model that reads from left to right nothing sees the last token but itself. Whatever is changed there leaves the
 keys and values of all earlier tokens as they are, so each prompt is read once, up to its last token; that token alone
 is then run again, as often as wanted, in one batch of rows. Prompts of the same length share a batch, so that there is
-no padding.
+no padding, and what they begin with alike, as the same examples, is read once for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from answerable.errors import BadInput
 from answerable.subjects.language_model import parts, pieces
@@ -22,6 +25,7 @@ from answerable.subjects.language_model.tokens import tokenise
 SITES = ("stream", "heads", "attention", "feed_forward")
 ROWS = 1024  # of one layer at once
 TOKENS = 4096  # of all prompts of a batch together
+CALL = 16  # tokens that cost about as much as one more call
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +239,48 @@ def _batches(lengths: Sequence[int]) -> list[tuple[int, ...]]:
     return batches
 
 
+class _Stretch(NamedTuple):
+    """Tokens ``start`` to ``stop`` of ``rows``, one prompt for each unlike beginning up to there.
+
+    ``parents`` are the places, among the rows of the stretch before, of the beginnings that they go on from.
+    """
+
+    start: int
+    stop: int
+    rows: npt.NDArray[np.intp]
+    parents: npt.NDArray[np.intp]
+
+
+def _stretches(ids: npt.NDArray[np.int64]) -> list[_Stretch]:
+    """How to read prompts of one length so that what they begin with alike is read once; the last is of all prompts.
+
+    Parameters
+    ----------
+    ids : (n, tokens)
+    """
+    n, length = ids.shape
+    labels = np.zeros(n, dtype=np.intp)  # of the beginning that each prompt has up to a token
+    stretches: list[tuple[int, int, npt.NDArray[np.intp]]] = []
+    for token in range(length):
+        count = labels.max() + 1
+        labels = np.unique(np.stack([labels, ids[:, token]]), axis=1, return_inverse=True)[1]
+        start = stretches.pop()[0] if stretches and labels.max() + 1 == count else token
+        stretches.append((start, token + 1, labels))
+    joined = stretches[-1:]
+    for start, stop, labels in reversed(stretches[:-1]):
+        after = joined[-1]
+        if (after[2].max() - labels.max()) * (stop - start) <= CALL:  # too few to be worth a call of their own
+            joined[-1] = (start, *after[1:])
+        else:
+            joined.append((start, stop, labels))
+    found, before = [], np.zeros(n, dtype=np.intp)
+    for start, stop, labels in reversed(joined):
+        rows = np.unique(labels, return_index=True)[1]
+        found.append(_Stretch(start, stop, rows, before[rows]))
+        before = labels
+    return [*found, _Stretch(length, length, np.arange(n), before)]
+
+
 def _record(lm: LanguageModel, ids: Any, rows: tuple[int, ...]) -> tuple[dict[str, Any], list[Any], list[Any], Prefix]:
     import torch
     from transformers import DynamicCache
@@ -242,8 +288,11 @@ def _record(lm: LanguageModel, ids: Any, rows: tuple[int, ...]) -> tuple[dict[st
     backbone, count = parts.backbone(lm), parts.layer_count(lm)
     cache = DynamicCache(config=lm.model.config)
     n, length = ids.shape
-    if length > 1:
-        backbone(input_ids=ids[:, :-1], cache=cache, use_cache=True)
+    for stretch in _stretches(ids[:, :-1].cpu().numpy()):
+        cache.batch_select_indices(torch.as_tensor(stretch.parents, device=ids.device))
+        if stretch.stop > stretch.start:
+            some = ids[torch.as_tensor(stretch.rows, device=ids.device), stretch.start : stretch.stop]
+            backbone(input_ids=some, cache=cache, use_cache=True)
     seen = [(layer.keys, layer.values) if length > 1 else (None, None) for layer in cache.layers[:count]]
     keys = [pair[0] for pair in seen] or [None] * count
     values = [pair[1] for pair in seen] or [None] * count
