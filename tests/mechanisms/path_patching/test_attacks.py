@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import string
 from collections.abc import Callable
@@ -240,6 +241,22 @@ def test_tokens_that_the_model_has_not(traced) -> None:
     one_line("pair 3, its twin: token id -6 is not", asked(negative=(5, -6, 7)))
     one_line("pair 3, its twin: 50 tokens, the model reads at most 32", asked(negative=(5,) * 50))
     one_line("pair 3: token 900 is not from 0 to 60; use this model's tokenizer", asked(answer=900))
+
+
+def test_padding_that_no_mask_tells_of(traced) -> None:
+    """The model knows its padding token where the caller did not say which it is."""
+    model = copy.deepcopy(traced.lm.model)
+    model.config.pad_token_id = 55
+    lm = replace(traced.lm, model=model)
+
+    def asked(**changes: Any) -> Callable[[], Any]:
+        pairs = planted_pairs(1).pairs
+        return lambda: trace(lm, None, Pairs((*pairs[:2], replace(pairs[2], **changes), *pairs[3:])), allow_leaky=True)
+
+    one_line("pair 3, its prompt: it ends in the model's padding token 55; give .* masks", asked(positive=(5, 6, 55)))
+    one_line("pair 3, its twin: it begins in the model's padding token 55;", asked(negative=(55, 6, 0)))
+    model.config.bos_token_id = 55  # then a text begins so
+    assert len(asked(negative=(55, 46, 0))()) == 40
 
 
 def test_a_pair_given_again_counts_once(traced) -> None:

@@ -123,6 +123,9 @@ def test_a_component_that_does_not_change_has_no_effect_and_no_direction() -> No
     silent = effects.nodes.index(Node("head", 1, 0))
     assert not effects.per_pair[silent].any()
     assert not effects.directions[Node("head", 1, 0)].any()
+    told = effects.compare([0, 1], [Node("head", 1, 0), Node("head", 0, 1)])
+    assert told["size"].to_list()[::2] == [0, 0] and told["cosine"].to_list()[::2] == [None, None]
+    assert told["cosine"].drop_nulls().min() > 0
     assert effects.tested.p_value[silent] == 1 and not effects.tested.crucial[silent]
     assert np.isfinite(effects.table().select(pl.col(pl.Float64)).to_numpy()).all()
 

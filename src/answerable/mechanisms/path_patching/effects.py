@@ -360,7 +360,7 @@ class Effects:
         Returns
         -------
         columns kind, layer, head, rank, effect, size (distance of the hull from the origin), cosine (of the direction
-        with the mean difference); size and cosine are null for whole activations
+        with the mean difference); size and cosine are null for whole activations, cosine where there is no direction
         """
         import polars as pl
 
@@ -380,8 +380,8 @@ class Effects:
                 if one is not None:
                     direction, mean = steering_direction(moved, one), moved.mean(axis=0)
                     size = float(direction.size)
-                    length = float(np.linalg.norm(mean))
-                    cosine = float(direction.vector @ mean) / length if length > 0 else 0.0
+                    if size > 0:  # else the direction is undefined
+                        cosine = float(direction.vector @ mean / np.linalg.norm(mean))
                 head = node.head if node.kind == "head" else None
                 rows.append((node.kind, node.layer, head, one, float(effect), size, cosine))
         schema = {

@@ -55,7 +55,7 @@ RANKS = {
     "rank": "rank of the direction; null for the whole activation",
     "effect": "mean change of the metric [unit of the metric]",
     "size": "distance of the hull of the changes from the origin [activation]",
-    "cosine": "cosine of the direction with the mean difference [1]",
+    "cosine": "cosine of the direction with the mean difference; null where the direction is undefined [1]",
 }
 HEADS = {
     "layer": "layer, from 0",

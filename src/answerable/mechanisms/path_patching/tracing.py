@@ -247,11 +247,26 @@ def _read(lm: LanguageModel, pair: Pair, number: int) -> list[tuple[int, ...]]:
     """Token ids of a prompt and of its twin."""
     found = []
     for name, text in (("prompt", pair.positive), ("twin", pair.negative)):
+        where = f"pair {number}, its {name}"
         try:
             found.append(tuple(tokenise(lm, text).ids))
         except AnswerableError as error:
-            raise type(error)(error.problem, where=f"pair {number}, its {name}", mend=error.mend) from None
+            raise type(error)(error.problem, where=where, mend=error.mend) from None
+        if not isinstance(text, str):
+            _check_padding(lm, found[-1], where)
     return found
+
+
+def _check_padding(lm: LanguageModel, ids: tuple[int, ...], where: str) -> None:
+    """Refuse ids with padding: it would be read as the last token, or as text. A text may begin with it as its mark."""
+    config = lm.model.config
+    pad, begin = (getattr(config, name, None) for name in ("pad_token_id", "bos_token_id"))
+    if pad is not None and (ids[-1] == pad or ids[0] == pad != begin):
+        raise BadInput(
+            f"it {'ends' if ids[-1] == pad else 'begins'} in the model's padding token {pad}",
+            where=where,
+            mend="give Pairs.from_ids the attention masks, or rows without padding",
+        )
 
 
 def _token(lm: LanguageModel, pair: Pair, word: str | int, number: int) -> int | None:
