@@ -1,4 +1,4 @@
-"""Path patching the slow way: one full forward pass for each sender, everything else held by hooks."""
+"""Path patching the slow way: whole forward passes with everything held by hooks, each sender in rows of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from answerable.mechanisms.path_patching.sweep import Node, Patch, Receiver
+from answerable.mechanisms.path_patching.sweep import Patch, Receiver
 from answerable.subjects.language_model import LanguageModel, capture, intervene, layer_count
 from answerable.subjects.language_model.parts import head_counts
 
@@ -25,21 +25,20 @@ def recorded(lm: LanguageModel, ids: Any) -> dict[str, Any]:
     return dict(found)
 
 
-def by_hooks(lm: LanguageModel, ids: Any, patch: Patch, path: str, base: dict[str, Any] | None = None) -> Any:
-    """Logits of the last token, (n, words), with one node patched there and what the path freezes frozen there."""
-    base = recorded(lm, ids) if base is None else base
-    with intervene(lm, _frozen(lm, base, patch, path)):
-        return last_logits(lm, ids)
+def by_hooks(lm: LanguageModel, ids: Any, patches: Sequence[Patch], path: str) -> Any:
+    """Logits of the last token, (patches, n, words), each node patched there alone and what the path freezes frozen."""
+    with intervene(lm, _frozen(lm, recorded(lm, ids), patches, path)):
+        return last_logits(lm, ids.repeat(len(patches), 1)).unflatten(0, (len(patches), len(ids)))
 
 
-def through_receivers(lm: LanguageModel, ids: Any, patch: Patch, receivers: Sequence[Receiver]) -> Any:
+def through_receivers(lm: LanguageModel, ids: Any, patches: Sequence[Patch], receivers: Sequence[Receiver]) -> Any:
     """Both stages: what the receivers read with all else frozen, then everything free but what they read."""
     sites = {"q": "queries", "k": "keys", "v": "values", "mlp": "feed_forward"}
-    base = recorded(lm, ids)
+    rows = ids.repeat(len(patches), 1)
     wanted = {f"{sites[receiver.reads]}.{receiver.layer}" for receiver in receivers}
     # The hooks that look are set before those that freeze, and each reads an output of its own.
-    with capture(lm, wanted) as read, intervene(lm, _frozen(lm, base, patch, "direct")):
-        last_logits(lm, ids)
+    with capture(lm, wanted) as read, intervene(lm, _frozen(lm, recorded(lm, ids), patches, "direct")):
+        last_logits(lm, rows)
     changes: dict[str, list[Any]] = {}
     for receiver in receivers:
         n_heads, n_groups, _ = head_counts(lm, receiver.layer)
@@ -57,29 +56,28 @@ def through_receivers(lm: LanguageModel, ids: Any, patch: Patch, receivers: Sequ
         return change
 
     with intervene(lm, {site: put(site, places) for site, places in changes.items()}):
-        return last_logits(lm, ids)
+        return last_logits(lm, rows).unflatten(0, (len(patches), len(ids)))
 
 
-def _frozen(lm: LanguageModel, base: dict[str, Any], patch: Patch, path: str) -> dict[str, Any]:
-    node = patch.node
+def _frozen(lm: LanguageModel, base: dict[str, Any], patches: Sequence[Patch], path: str) -> dict[str, Any]:
+    """By site: the last token as it was, where the path freezes it, and each sender's own rows as it is patched."""
 
-    def put(site: str, of_sender: bool, freeze: bool) -> Any:
+    def put(site: str, kind: str, layer: int, freeze: bool) -> Any:
         def change(tensor: Any) -> Any:
-            changed = tensor.clone()
+            changed = tensor.clone().unflatten(0, (len(patches), -1))
             if freeze:
-                changed[:, -1] = base[site][:, -1]
-            if of_sender and node.kind == "head":
-                changed[:, -1, node.head] = patch.values
-            elif of_sender:
-                changed[:, -1] = patch.values
-            return changed
+                changed[:, :, -1] = base[site][:, -1]
+            for place, (node, values) in enumerate((patch.node, patch.values) for patch in patches):
+                if (node.kind, node.layer) == (kind, layer):
+                    changed[(place, slice(None), -1, *([node.head] if kind == "head" else []))] = values
+            return changed.flatten(0, 1)
 
         return change
 
-    changes = {}
-    for layer in range(layer_count(lm)):
-        for name, kind, freezes in (("heads", "head", path != "total"), ("feed_forward", "mlp", path == "direct")):
-            own = node == Node(node.kind, layer, node.head) and node.kind == kind
-            if own or freezes:
-                changes[f"{name}.{layer}"] = put(f"{name}.{layer}", own, freezes)
-    return changes
+    frozen = {"head": path != "total", "mlp": path == "direct"}
+    sites = {"head": "heads", "mlp": "feed_forward"}
+    return {
+        f"{site}.{layer}": put(f"{site}.{layer}", kind, layer, frozen[kind])
+        for layer in range(layer_count(lm))
+        for kind, site in sites.items()
+    }

@@ -23,10 +23,10 @@ def traced(lm: LanguageModel, n_tokens: int = 6) -> Any:
     return trace(lm, None, pairs, keep_wrong=True, allow_leaky=True, least=1), ids, twins
 
 
-def by_hooks(lm: LanguageModel, ids: Any, twins: Any, place: Place) -> Any:
+def by_hooks(lm: LanguageModel, ids: Any, of_twins: Any, place: Place) -> Any:
     node, token = place
     site = f"{'heads' if node.kind == 'head' else 'feed_forward'}.{node.layer}"
-    there = recorded(lm, twins)[site]
+    there = of_twins[site]
 
     def change(tensor: Any) -> Any:
         changed = tensor.clone()
@@ -50,10 +50,10 @@ def test_every_token_is_the_slow_way_by_hooks(name: str) -> None:
         for token in (-1, -3, -6)
     ]
     ours = effects_at(found, places, PathPatching(raw=False))
-    plain = last_logits(lm, ids)
+    plain, of_twins = last_logits(lm, ids), recorded(lm, twins)
     rows = torch.arange(3)
     for place, effect in zip(places, ours, strict=True):
-        changed = by_hooks(lm, ids, twins, place) - plain
+        changed = by_hooks(lm, ids, of_twins, place) - plain
         wanted = changed[rows, [5, 6, 7]] - changed[rows, [8, 9, 10]]
         assert torch.as_tensor(effect) == pytest.approx(wanted.double().numpy(), abs=1e-5 * float(plain.abs().max()))
 

@@ -21,7 +21,7 @@ from answerable.mechanisms.path_patching.sweep import (
 from answerable.subjects.language_model import LanguageModel
 from answerable.subjects.language_model.last_token import _stretches, record_last
 from answerable.subjects.language_model.pieces import logits_of
-from tests.oracles.path_patching import by_hooks, last_logits, recorded, through_receivers
+from tests.oracles.path_patching import by_hooks, last_logits, through_receivers
 from tests.subjects.tiny_models import TINY, WORDS, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -55,9 +55,8 @@ def test_every_sender_is_the_slow_way_by_hooks(name: str, path: Any) -> None:
     ids, here, there = recordings(lm)
     patches = [Patch(node, activations(there, node)) for node in nodes_of(lm)]
     ours = shown(lm, patched(lm, here, patches, path))
-    base, plain = recorded(lm, ids), last_logits(lm, ids)
-    for patch, logits in zip(patches, ours):
-        close(logits, by_hooks(lm, ids, patch, path, base), plain)
+    plain = last_logits(lm, ids)
+    close(ours, by_hooks(lm, ids, patches, path), plain)
     assert (ours - plain).abs().amax(-1).min() > 1e-5 * plain.abs().max()  # every one of them changes something
 
 
@@ -69,8 +68,7 @@ def test_receivers_are_the_slow_way_by_hooks(name: str) -> None:
     patches = [Patch(node, activations(there, node)) for node in nodes_of(lm) if node.layer < 2]
     ours = shown(lm, patched_through(lm, here, patches, receivers))
     plain = last_logits(lm, ids)
-    for patch, logits in zip(patches, ours):
-        close(logits, through_receivers(lm, ids, patch, receivers), plain)
+    close(ours, through_receivers(lm, ids, patches, receivers), plain)
 
 
 @every_family
@@ -81,8 +79,7 @@ def test_feed_forward_receivers_are_the_slow_way_by_hooks(name: str) -> None:
     patches = [Patch(node, activations(there, node)) for node in nodes_of(lm) if node.layer < 2]
     ours = shown(lm, patched_through(lm, here, patches, receivers))
     plain = last_logits(lm, ids)
-    for patch, logits in zip(patches, ours):
-        close(logits, through_receivers(lm, ids, patch, receivers), plain)
+    close(ours, through_receivers(lm, ids, patches, receivers), plain)
     alone = shown(lm, patched_through(lm, here, patches, receivers[:1]))
     changed = (alone - plain).abs().amax((1, 2)) > 1e-4 * plain.abs().max()
     own_heads = [patch.node.layer == 1 and patch.node.kind == "head" for patch in patches]
@@ -130,7 +127,7 @@ def test_a_norm_after_attention_is_made_again_with_the_patched_sum(name: str) ->
     last = parts.layer_count(lm) - 1
     node = Node("head", last, 1)
     patch = Patch(node, activations(there, node))
-    slow = by_hooks(lm, ids, patch, "direct")
+    slow = by_hooks(lm, ids, [patch], "direct")[0]
     change = (patch.values - activations(here, node)) @ head_weights(lm, last).output[1]
     with torch.no_grad():
         shortcut = shown(lm, final_state(lm, here.stream[-1] + change))
