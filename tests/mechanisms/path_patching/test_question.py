@@ -201,12 +201,22 @@ def test_bad_input_ends_the_command_with_code_2(tmp_path: Path, capsys: pytest.C
         ({"positive": ["a"], "negative": ["b"]}, "there is no column 'answer'"),
         ({"positive": ["a", ""], "negative": ["b", "b"], "answer": ["c", "c"]}, "table, row 2: positive is ''"),
         ({"positive": ["a"], "negative": ["b"], "answer": ["c"], "foil": ["c"]}, "foil and answer are both 'c'"),
-        ({"positive": ["a"], "negative": ["b"], "answer": [3]}, "answer is 3; give a text"),
+        ({"positive": ["a"], "negative": ["b"], "answer": [3.5]}, "answer is 3.5; give a text or a whole"),
     ],
 )
 def test_a_bad_table_names_its_row(columns: dict[str, list[object]], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Pairs.from_table(pl.DataFrame(columns))
+
+
+def test_answers_may_be_whole_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "sums.csv"
+    path.write_text(
+        'positive,negative,answer,foil\n"1 + 2 =","1 . 2 =",3,4\n"4 + 5 =","4 . 5 =","9",\n', encoding="utf-8"
+    )
+    pairs = Pairs.from_table(path).pairs
+    assert [(pair.answer, pair.foil) for pair in pairs] == [("3", "4"), ("9", None)]
+    assert pairs[0].words == {"answer": ("3",), "foil": ("4",)}
 
 
 def test_padding_is_taken_off_where_a_mask_says_so() -> None:

@@ -193,13 +193,14 @@ class Pairs:
                     mend="it needs positive, negative and answer; foil and unit if wanted",
                 )
         made = []
-        for number, row in enumerate(frame.iter_rows(named=True), 1):
+        for number, given in enumerate(frame.iter_rows(named=True), 1):
+            row = {name: _text_of(value) for name, value in given.items()}
             for name in ("positive", "negative", "answer"):
                 if not isinstance(row[name], str) or not row[name].strip():
                     raise BadInput(
                         f"{name} is {row[name]!r:.60}",
                         where=f"table, row {number}",
-                        mend="give a text, quoted in a CSV",
+                        mend="give a text or a whole number",
                     )
             foil = row.get("foil")
             if foil is not None and not (isinstance(foil, str) and (foil.strip() or not foil)):
@@ -352,6 +353,11 @@ def unpadded(rows: Any, mask: Any, *, pad: int | None = None, where: str = "prom
     if len(kept) != len(listed):
         raise BadInput(f"{len(kept)} mask rows for {len(listed)} prompts", where=where, mend="give one for each")
     return kept
+
+
+def _text_of(cell: Any) -> Any:
+    """A whole number as the text that it is in a prompt: a column of them alone is read as numbers."""
+    return str(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell
 
 
 def _ids(row: Any, where: str) -> list[int]:

@@ -153,12 +153,13 @@ class PathPatching(Question):
         from .findings import Findings
         from .training import Training
 
+        receivers = _receivers(self.receivers)  # read before the model is: a slip in them is told at once
         trace = self._trace(run)
         run.status("patching every head and feed-forward part")
         method = Method(
             rank=self.rank if self.subspace else None,
             path=self.path,
-            receivers=_receivers(self.receivers),
+            receivers=receivers,
             metric=self.metric,
             crossfit=min(self.crossfit, len(set(trace.units))),
             screen=self.screen,
