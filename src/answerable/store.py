@@ -12,16 +12,18 @@ out and asked again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol, get_args
 
 from answerable import atomic, terminal, verification
 from answerable.answer import Answer
@@ -29,6 +31,9 @@ from answerable.errors import BadInput, CannotRead, CannotWrite, DamagedAnswer, 
 from answerable.secrets import redacted
 
 Event = Literal["begun", "answered", "served", "failed", "discarded"]
+MOST_DAYS = 36_500  # a hundred years; further back there is no date
+_KEY = re.compile("[0-9a-f]{64}")  # a key names a folder, so that a forged one must not lead out of the store
+_BEGINNING = b'{"time": "'  # of every line of the journal
 
 
 class Folders(Protocol):
@@ -79,7 +84,7 @@ class Store:
             terminal.warn(f"{error.problem} in stored answer {key[:8]}; it is asked again")
             with contextlib.suppress(CannotWrite):
                 self._folders.remove(key)
-                self.note("discarded", key, error.where, None, error.problem)
+                self.note("discarded", key, "", None, error.problem)
             return None
 
     def _read(self, key: str) -> Answer | None:
@@ -146,16 +151,15 @@ class Store:
         DamagedAnswer : a line was changed, removed or added
         """
         entries, last = [], b""
-        for number, line in enumerate(self._folders.journal().splitlines(), 1):
+        whole, _ = _whole_lines(self._folders.journal())
+        for number, line in enumerate(whole.splitlines(), 1):
             try:
-                document = json.loads(line)
-                if document.pop("previous") != hashlib.sha256(last).hexdigest():
-                    raise ValueError("its hash does not follow from the line before")
-                entries.append(Entry(**document))
-            except (ValueError, TypeError, KeyError) as error:
+                entries.append(_entry(line, last))
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise DamagedAnswer(
                     f"line {number} was changed, or a line before it removed ({error})",
-                    where=f"{self.address}, journal",
+                    where=f"{redacted(self.address)}, journal",
+                    mend="restore it from a copy, or name another store",
                 ) from None
             last = line
         return entries
@@ -179,6 +183,8 @@ class Store:
         """Keys of the answers that nobody asked for in that many days."""
         if days < 0:
             raise BadInput(f"it is {days}", where="days", mend="give a whole number, at least 0")
+        if days > MOST_DAYS:
+            raise BadInput(f"it is {days}", where="days", mend=f"give at most {MOST_DAYS}")
         last = {entry.key: entry.time for entry in self.journal() if entry.event in ("answered", "served")}
         before = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="seconds")
         return [entry.key for entry in self.listed() if last[entry.key] <= before]
@@ -262,9 +268,11 @@ class _Local:
         with atomic.failing_in_one_line(path):
             self.root.mkdir(parents=True, exist_ok=True)
             with path.open("a+b", buffering=0) as file, _locked(file):
-                last, torn = _last_line(file)
+                last, unended = _last_line(file)
                 atomic.step()
-                file.write((b"\n" if torn else b"") + line_after(last) + b"\n")
+                line = (b"\n" if unended else b"") + line_after(last) + b"\n"
+                if file.write(line) < len(line):  # the next writer takes out what stands there of it
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 atomic.step()
 
 
@@ -282,19 +290,23 @@ class _Remote:
             raise CannotWrite(
                 str(error), where=redacted(address), mend="install what this kind of address needs"
             ) from error
+        except OSError as error:
+            raise _unreachable(error, address) from error
+        self._address = address
 
     def _place(self, key: str) -> str:
         return f"{self._root}/answers/{key[:2]}/{key}"
 
     def read(self, key: str) -> dict[str, bytes] | None:
         place = self._place(key)
-        if not self._files.exists(f"{place}/manifest.json"):
-            return None
-        self._files.invalidate_cache()
-        found = {
-            path[path.index(place.lstrip("/")) + len(place.lstrip("/")) + 1 :]: self._files.cat_file(path)
-            for path in self._files.find(place)
-        }
+        with _reached(self._address):
+            if not self._files.exists(f"{place}/manifest.json"):
+                return None
+            self._files.invalidate_cache()
+            found = {
+                path[path.index(place.lstrip("/")) + len(place.lstrip("/")) + 1 :]: self._files.cat_file(path)
+                for path in self._files.find(place)
+            }
         return verification.checked(found, where=place)
 
     def write(self, key: str, files: Mapping[str, bytes]) -> None:
@@ -305,20 +317,21 @@ class _Remote:
                 self._files.pipe_file(f"{self._place(key)}/{name}", content)
 
     def remove(self, key: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        with _reached(self._address), contextlib.suppress(FileNotFoundError):
             self._files.rm_file(f"{self._place(key)}/manifest.json")
             self._files.rm(self._place(key), recursive=True)
 
     def journal(self) -> bytes:
         # Object stores cannot append: each line is an object of its own, in the order of their names.
-        lines = sorted(path for path in self._files.find(f"{self._root}/journal"))
-        return b"\n".join(self._files.cat_file(path) for path in lines)
+        with _reached(self._address):
+            lines = sorted(path for path in self._files.find(f"{self._root}/journal"))
+            return b"".join(self._files.cat_file(path) + b"\n" for path in lines)
 
     def append(self, line_after: Any) -> None:
-        existing = sorted(self._files.find(f"{self._root}/journal"))
-        last = self._files.cat_file(existing[-1]) if existing else b""
-        name = f"{len(existing):09d}-{os.urandom(4).hex()}.json"
         with atomic.failing_in_one_line(Path(f"{self._root}/journal")):
+            existing = sorted(self._files.find(f"{self._root}/journal"))
+            last = self._files.cat_file(existing[-1]) if existing else b""
+            name = f"{len(existing):09d}-{os.urandom(4).hex()}.json"
             self._files.makedirs(f"{self._root}/journal", exist_ok=True)
             self._files.pipe_file(f"{self._root}/journal/{name}", line_after(last))
 
@@ -338,11 +351,52 @@ def _locked(file: IO[bytes]) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
+def _entry(line: bytes, last: bytes) -> Entry:
+    """A line of the journal that follows the line ``last``; whatever it says else, ValueError and its like."""
+    document = json.loads(line)
+    if not isinstance(document, dict):
+        raise ValueError("it is no record")
+    if document.pop("previous") != hashlib.sha256(last).hexdigest():
+        raise ValueError("its hash does not follow from the line before")
+    entry = Entry(**document)
+    if not all(isinstance(text, str) for text in (entry.time, entry.key, entry.question, entry.note)):
+        raise ValueError("a number stands where text should")
+    if entry.event not in get_args(Event) or type(entry.seed) not in (int, type(None)):
+        raise ValueError("its event or its seed is none")
+    if not _KEY.fullmatch(entry.key):
+        raise ValueError("its key is none")
+    return entry
+
+
 def _last_line(file: IO[bytes]) -> tuple[bytes, bool]:
-    """The last line without its break, and whether the break is missing (a writer was killed inside the line)."""
+    """The last whole line without its break, and whether the break is missing; what a writer left of a line when it
+    was stopped inside is taken out.
+    """
     end = file.seek(0, io.SEEK_END)
     file.seek(max(0, end - 65536))
-    tail = file.read()
-    lines = tail.split(b"\n")
-    torn = bool(lines[-1])
-    return (lines[-1] if torn else lines[-2] if len(lines) > 1 else b""), torn
+    whole, torn = _whole_lines(file.read())
+    if torn:
+        file.truncate(end - torn)
+    return whole.removesuffix(b"\n").rpartition(b"\n")[2], bool(whole) and not whole.endswith(b"\n")
+
+
+def _whole_lines(content: bytes) -> tuple[bytes, int]:
+    """The journal less the beginning of a line on which it may end, and that beginning's length."""
+    torn = content.rpartition(b"\n")[2]
+    if torn[: len(_BEGINNING)] != _BEGINNING[: len(torn)] or torn.endswith(b'"}'):  # not ours, or all of a line
+        return content, 0
+    return content[: len(content) - len(torn)], len(torn)
+
+
+@contextlib.contextmanager
+def _reached(address: str) -> Iterator[None]:
+    """Turn the refusal of a remote store into one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise _unreachable(error, address) from error
+
+
+def _unreachable(error: OSError, address: str) -> CannotRead:
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return CannotRead(reason, where=redacted(address), mend="check the address, and whether it can be reached")

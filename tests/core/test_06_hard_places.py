@@ -30,7 +30,7 @@ def test_processes_on_one_store_do_not_disturb_each_other(tmp_path: Path, comman
 def test_the_journal_keeps_every_line_of_many_writers(tmp_path: Path) -> None:
     program = f"""
 from answerable.store import Store
-for i in range(50): Store({str(tmp_path)!r}).note("failed", str(i), "q", None, "x")
+for i in range(50): Store({str(tmp_path)!r}).note("failed", f"{{i:064x}}", "q", None, "x")
 """
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
@@ -111,6 +111,40 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path, command: Command) -> No
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "/dev/full/answer: " in result.stderr
+
+
+def test_a_disk_that_fills_up_inside_a_line_leaves_a_journal(tmp_path: Path) -> None:
+    # A limit on the size of files cuts a write short as a full disk does, for this one process.
+    program = f"""
+import resource
+from answerable.errors import CannotWrite
+from answerable.store import Store
+store, note = Store({str(tmp_path)!r}), ("failed", "ab" * 32, "q", None, "x" * 150)
+store.note(*note)
+size = store._folders.root.joinpath("journal.jsonl").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+for _ in range(2):
+    try:
+        store.note(*note)
+    except CannotWrite as error:
+        print(error)
+print(len(store.journal()))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+store.note(*note)
+print(len(store.journal()))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    line = f"{tmp_path}/journal.jsonl: no space left on device; free some space, or name another place\n"
+    assert (result.stdout, result.stderr) == (2 * line + "1\n2\n", "")
+
+
+def test_a_store_that_cannot_be_reached_is_one_line(command: Command) -> None:
+    for words in (["store", "list"], ["ask", "trivial/mean", "--numbers", "2"]):
+        result = command(*words, "--store", "ftp://127.0.0.1:1/answers")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == (
+            "error: ftp://127.0.0.1:1/answers: connection refused; check the address, and whether it can be reached\n"
+        )
 
 
 def test_a_current_directory_that_is_gone_does_not_matter(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Every run a store has seen stands in its journal, and a line cannot be changed or taken out unnoticed."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from answerable.asking import ask
+from answerable.cli import run
 from answerable.errors import DamagedAnswer
 from answerable.store import Store
 
@@ -36,10 +39,60 @@ def test_a_line_that_was_taken_out_or_changed_is_noticed(journal: Path, number: 
         Store(journal.parent).journal()
 
 
-def test_a_torn_last_line_does_not_stop_the_next_one(journal: Path) -> None:
-    with journal.open("ab") as file:
-        file.write(b'{"time": "2025-')
+@pytest.mark.parametrize("left", [b'{"time": "2025-', b'{"ti', b"{"])
+def test_a_line_on_which_its_writer_was_stopped_is_taken_out(journal: Path, left: bytes) -> None:
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + left)
+    assert len(Store(journal.parent).journal()) == 10
+    assert journal.read_bytes() == whole + left, "reading changes nothing"
     ask("trivial/luck", seed=9, store=journal.parent)
-    with pytest.raises(DamagedAnswer, match="line 11 was changed"):
-        Store(journal.parent).journal()
-    assert ask("trivial/luck", seed=9, store=journal.parent).from_store
+    assert [entry.event for entry in Store(journal.parent).journal()][10:] == ["begun", "answered"]
+    assert journal.read_bytes().startswith(whole + b'{"time": "2')
+
+
+def test_a_whole_line_without_its_break_stays(journal: Path) -> None:
+    journal.write_bytes(journal.read_bytes().removesuffix(b"\n"))
+    ask("trivial/luck", seed=9, store=journal.parent)
+    assert len(Store(journal.parent).journal()) == 12
+
+
+def forged(**changed: object) -> bytes:
+    line = {"time": "2020-01-01T00:00:00+00:00", "event": "answered", "key": "ab" * 32, "question": "q", "seed": 1}
+    line |= {"note": "n", "previous": hashlib.sha256(b"").hexdigest()} | changed
+    return json.dumps(line).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"5\n",
+        b"[" * 100_000 + b"\n",
+        b"\xff\n",
+        forged(key=None),
+        forged(key="../../../precious"),
+        forged(note=7),
+        forged(seed="s"),
+        forged(event=["x"]),
+        forged(more=1),
+    ],
+    ids=["number", "deep", "bytes", "no key", "key that leads out", "note", "seed", "event", "more"],
+)
+@pytest.mark.parametrize("words", [("list",), ("log",), ("prune", "--older-than", "1")], ids=["list", "log", "prune"])
+def test_a_forged_line_is_one_line_and_leads_nowhere(
+    tmp_path: Path, line: bytes, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, precious = tmp_path / "a" / "b" / "store", tmp_path / "precious"
+    for folder in (store / "answers" / "..", precious):
+        folder.mkdir(parents=True, exist_ok=True)
+    (precious / "thesis.txt").write_text("x")
+    (store / "journal.jsonl").write_bytes(line)
+    assert run(["store", *words, "--store", str(store)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {store}, journal: line 1 was changed, or a line before it removed")
+    assert said.endswith("; restore it from a copy, or name another store\n")
+    assert (precious / "thesis.txt").read_text() == "x"
+
+
+def test_an_age_without_a_date_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["store", "prune", "--older-than", "999999999999", "--store", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "error: days: it is 999999999999; give at most 36500\n"
