@@ -305,15 +305,19 @@ class Answer:
 
         Raises
         ------
-        CannotWrite : the folder holds another answer, or something else, or cannot be written
+        CannotWrite : the folder holds another answer, or something else beside this one, or cannot be written
         """
-        target = Path(folder)
+        target, files = Path(folder), self.files()
         with failing_in_one_line(target):
             standing = _standing_key(target)
+            others = _files_in(target) - files.keys() if standing else set()
         if standing is not None and (not standing or standing != self.provenance.key):
             what = "another answer stands there" if standing else "something that is not an answer stands there"
             raise CannotWrite(what, where=str(target), mend="name a new folder")
-        write_folder(target, self.files())
+        if others:
+            what = f"{min(others)} stands there too and is no part of the answer"
+            raise CannotWrite(what, where=str(target), mend="take it out, or name a new folder")
+        write_folder(target, files)
         return target
 
     def __str__(self) -> str:
@@ -452,6 +456,10 @@ def _standing_key(target: Path) -> str | None:
         return key if isinstance(key, str) and (target / "manifest.json").is_file() else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def _files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
 def _metric_to_json(metric: Metric) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
     made, started = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     try:
         with pinned_threads(settings.threads):
-            given = question.answer(run)
+            given = _given(question, run)
     except Exception as error:
         if store:
             store.fail(key, question.name, settings.seed, f"{type(error).__name__}: {error}")
@@ -175,6 +175,21 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
     if store:
         store.put(answer)
     return answer
+
+
+def _given(question: Question, run: Run) -> Answer:
+    """What the question answers; other people's code may end the process, or give something else."""
+    try:
+        given = question.answer(run)
+    except SystemExit as error:
+        raise BadInput(
+            f"its code asked to end the process ({error.code})", where=question.name, mend="mend the question"
+        ) from error
+    if not isinstance(given, Answer):
+        raise BadInput(
+            f"it gave {type(given).__name__}, not an answer", where=question.name, mend="return answerable.Answer"
+        )
+    return given
 
 
 def again(saved: Answer) -> Question:

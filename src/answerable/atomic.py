@@ -51,8 +51,19 @@ def failing_in_one_line(target: Path) -> Iterator[None]:
 
 
 def write_bytes(target: Path, content: bytes) -> None:
-    """Write one file, whole or not at all."""
+    """Write one file, whole or not at all; a link keeps pointing where it does, and a device or pipe is written to.
+
+    Raises
+    ------
+    CannotWrite : the place cannot be written, or is inside a saved answer, which a file more would damage
+    """
     with failing_in_one_line(target):
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            target.write_bytes(content)
+            return
+        target = target.resolve() if target.is_symlink() else target
+        if (target.parent / "manifest.json").is_file() and (target.parent / "answer.json").is_file():
+            raise CannotWrite("a saved answer stands there", where=str(target), mend="name a place outside it")
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = _beside(target)
         try:
@@ -106,7 +117,7 @@ def sweep(folder: Path) -> None:
 
 
 def _beside(target: Path) -> Path:
-    return target.parent / f".{target.name[:80]}.{secrets.token_hex(6)}{PARTIAL}"
+    return target.parent / f".{target.name[:40]}.{secrets.token_hex(6)}{PARTIAL}"
 
 
 def _move_in(beside: Path, target: Path, *, replace: bool) -> bool:

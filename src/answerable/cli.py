@@ -150,20 +150,35 @@ def dossier(
     from answerable.dossier import Dossier
 
     whole = Dossier.load(file)
-    chosen = whole.only(only) if only else whole
+    _check_targets(file, {"report": report, "junit": junit})
+    chosen = whole if only is None else whole.only(only)
     result = chosen.run(Settings(store=_store(store), fresh=fresh, engine=engine, workers=workers))
     result = replace(result, left_out=len(whole.asks) - len(chosen.asks))
     _show_result(result)
+    if junit is not None:  # first, because a report is more likely to fail
+        from answerable.junit import write as write_junit
+
+        write_junit(result, junit)
     if report is not None:
         from answerable.report import write
 
         terminal.status(f"writing {report}")
-        terminal.show(f"report: {write(result, report)}")
-    if junit is not None:
-        from answerable.junit import write as write_junit
-
-        write_junit(result, junit)
+        terminal.show_line(f"report: {write(result, report)}")
     return result.exit_code
+
+
+def _check_targets(file: Path, targets: dict[str, Path | None]) -> None:
+    """Two files written to one place, or one over the dossier, would leave only the last of them."""
+    from answerable.errors import BadInput
+
+    taken = {file.resolve(): "the dossier"}
+    for name, target in targets.items():
+        if target is None or (target.exists() and not target.is_file()):  # a terminal or a pipe takes both
+            continue
+        place = target.resolve()
+        if place in taken:
+            raise BadInput(f"{target} is {taken[place]} too", where=name, mend="name another file")
+        taken[place] = f"the {name}"
 
 
 @app.command
@@ -183,7 +198,7 @@ def report(
     from answerable.report import write
 
     terminal.status(f"reading {source}")
-    terminal.show(f"report: {write(_answers(source), to)}")
+    terminal.show_line(f"report: {write(_answers(source), to)}")
     return 0
 
 
@@ -206,7 +221,7 @@ def convert(
     from answerable import subjects
 
     terminal.status(f"converting {file}")
-    terminal.show(f"converted: {subjects.convert(file, to)}")
+    terminal.show_line(f"converted: {subjects.convert(file, to)}")
     return 0
 
 
@@ -227,7 +242,7 @@ def verify(folder: Path, /) -> int:
     except DamagedAnswer as error:
         found = [error.problem]
     for line in found:
-        terminal.show(line)
+        terminal.show_line(line)
     if not found:
         terminal.show("every file is the one that was written")
     return int(bool(found))
@@ -261,7 +276,7 @@ def rerun(
     word, places = comparing.sameness(saved, asking.answer_to(asking.again(saved), settings))
     terminal.show(word)
     for place in places[:20]:
-        terminal.show(f"- {place}")
+        terminal.show_line(f"- {place}")
     if len(places) > 20:
         terminal.show(f"and in {len(places) - 20} more places")
     return int(word == "different")
@@ -284,7 +299,7 @@ def diff(first: Path, second: Path, /) -> int:
     answers = Answer.load(first), Answer.load(second)
     found = differences(*answers)
     for line in asked_differently(*answers):
-        terminal.show(line)
+        terminal.show_line(line)
     rows = [
         [
             one.what,
@@ -307,7 +322,7 @@ app.command(store_commands)
 @store_commands.command(name="path")
 def store_path(*, store: Store = None) -> int:
     """Print where the store is."""
-    terminal.show(_store(store).address)
+    terminal.show_line(_store(store).address)
     return 0
 
 
@@ -513,13 +528,13 @@ def _as_data(kind: Any) -> dict[str, Any]:
 def _show_answer(answer: Any) -> None:
     from answerable.report.numbers import metric_words
 
-    terminal.show(answer.summary)
+    terminal.show_line(answer.summary)
     if answer.verdict:
-        terminal.show(
+        terminal.show_line(
             f"verdict: {answer.verdict.word}" + (f" - {answer.verdict.reason}" if answer.verdict.reason else "")
         )
     if answer.void:
-        terminal.show(f"void: {answer.void}")
+        terminal.show_line(f"void: {answer.void}")
     terminal.show()
     terminal.show_table(
         ["metric", "what it is", "value", "how"],
@@ -528,17 +543,20 @@ def _show_answer(answer: Any) -> None:
     _show_tables(answer.tables)
     terminal.show("\nWhat this cannot say")
     for limit in answer.limits:
-        terminal.show(f"- {limit}")
+        terminal.show_line(f"- {limit}")
     if answer.from_store:
-        terminal.show(f"\nFrom the store; it was made {answer.run.made}.")
+        terminal.show()
+        terminal.show_line(f"From the store; it was made {answer.run.made}.")
 
 
 def _show_tables(tables: Any) -> None:
     """The first table, up to 20 rows of it; of the others what they are."""
     for i, (name, table) in enumerate(tables.items()):
         shown = table.frame.head(20 if i == 0 else 0)
-        terminal.show(
-            f"\n{name}: {table.title}"
+        if i == 0:
+            terminal.show()
+        terminal.show_line(
+            f"{name}: {table.title}"
             if i == 0
             else f"{name}: {table.title}, {table.frame.height} row{'' if table.frame.height == 1 else 's'}"
         )
@@ -607,5 +625,5 @@ def _open_report(answer: Any) -> None:
     from answerable.report import write
 
     path = write([answer], Path(tempfile.mkdtemp(prefix="answerable-")) / "report.html")
-    terminal.show(f"report: {path}")
+    terminal.show_line(f"report: {path}")
     webbrowser.open(path.as_uri())

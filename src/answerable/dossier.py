@@ -364,7 +364,8 @@ def _with_own_names(asks: tuple[Ask, ...], where: str) -> tuple[Ask, ...]:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        content = file.read_bytes()
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
     except OSError as error:
         reason = (
             "there is no such dossier"
@@ -373,7 +374,7 @@ def _toml(file: Path) -> dict[str, Any]:
         )
         raise CannotRead(reason, where=str(file), mend="name a TOML file") from error
     if len(content) > LARGEST:
-        raise CannotRead(f"it holds {len(content)} bytes", where=str(file), mend=f"a dossier holds at most {LARGEST}")
+        raise CannotRead("it is too large", where=str(file), mend=f"a dossier holds at most {LARGEST} bytes; split it")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except ValueError as error:  # TOML's own, not UTF-8, or a number of more digits than Python reads

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from importlib.resources import files
 
 from answerable import terminal
 from answerable.errors import AnswerableError, BadInput, UnknownName, unknown
-from answerable.question import Question
+from answerable.question import RESERVED, Question
 
+GROUP = "answerable.questions"
 QUESTIONS = {
     "attention-flow": "answerable.mechanisms.attention_flow.question:AttentionFlow",
     "path-patching": "answerable.mechanisms.path_patching.question:PathPatching",
@@ -72,10 +74,21 @@ def _plug_ins() -> dict[str, EntryPoint]:
     """Entry points by ``package/name``; a plug-in's name carries its package, so that it can never stand for one of
     ours.
     """
-    return {
-        f"{entry.dist.name if entry.dist else 'unknown'}/{entry.name}": entry
-        for entry in entry_points(group="answerable.questions")
-    }
+    return {f"{entry.dist.name if entry.dist else 'unknown'}/{entry.name}": entry for entry in _entry_points()}
+
+
+def _entry_points() -> list[EntryPoint]:
+    try:
+        return list(entry_points(group=GROUP))
+    except Exception:  # one package's list is damaged, and Python reads the lists of all packages together
+        found: list[EntryPoint] = []
+        for package in distributions():
+            try:
+                found += package.entry_points.select(group=GROUP)
+            except Exception as error:  # whatever stands in that list
+                name = package.metadata["Name"]
+                terminal.warn(f"plug-ins of {name}: their list cannot be read ({error}); mend or uninstall it")
+        return found
 
 
 @functools.cache
@@ -89,7 +102,7 @@ def _load(path: str) -> type[Question]:
 def _load_plug_in(name: str, entry: EntryPoint) -> type[Question]:
     try:
         question = entry.load()
-    except Exception as error:  # other people's code may raise anything
+    except (Exception, SystemExit) as error:  # other people's code may raise anything
         raise BadInput(
             f"it cannot be loaded ({type(error).__name__}: {error})",
             where=f"plug-in {name}",
@@ -99,6 +112,23 @@ def _load_plug_in(name: str, entry: EntryPoint) -> type[Question]:
         raise BadInput(
             f"{entry.value} is not a Question", where=f"plug-in {name}", mend="derive it from answerable.Question"
         )
-    if question.name != name:
-        raise BadInput(f"it calls itself {question.name[:80]!r}", where=f"plug-in {name}", mend=f"set name = {name!r}")
+    if (own := getattr(question, "name", "")) != name:
+        raise BadInput(f"it calls itself {str(own)[:80]!r}", where=f"plug-in {name}", mend=f"set name = {name!r}")
+    problem, mend = _flaw(question)
+    if problem:
+        raise BadInput(problem, where=f"plug-in {name}", mend=mend)
     return question
+
+
+def _flaw(question: type[Question]) -> tuple[str, str]:
+    """What of a question cannot be shown or asked, and how to mend it; empty for a sound one."""
+    if not (question.__doc__ or "").strip():
+        return "it has no docstring", "write the question in plain words as its first line"
+    if inspect.isabstract(question):
+        return "it has no method answer", "write one"
+    for name, field in question.model_fields.items():
+        if name in RESERVED:
+            return f"a field is called {name}, a word of asking itself", "give it another name"
+        if not field.description:
+            return f"field {name} has no description", "say in one line what it is"
+    return "", ""

@@ -18,9 +18,11 @@ from answerable.secrets import redacted
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-# C0 and C1 controls, line and paragraph separators, bidirectional controls and zero-width marks: shown, never obeyed.
+# C0 and C1 controls, line and paragraph separators, bidirectional controls, zero-width marks and invisible tags: shown,
+# never obeyed.
 _CONTROLS = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 
 _quiet = False
@@ -46,6 +48,11 @@ def show(text: str = "") -> None:
     _write(sys.stdout, escaped(text) + "\n")
 
 
+def show_line(text: str) -> None:
+    """A result that is one line whatever stands in it, on standard output."""
+    show(text.replace("\n", "\\n"))
+
+
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A result with columns, on standard output: as wide as its cells, the last column cut to the window on a
     terminal.
@@ -54,7 +61,7 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     cells = [[escaped(cell).replace("\n", "\\n") for cell in row] for row in [heads, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
-    limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    limit = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         _write(sys.stdout, (line[: limit - 1] + "…" if limit and len(line) > limit else line) + "\n")
@@ -63,12 +70,12 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def say(text: str) -> None:
     """A remark along the way, on standard error."""
     if not _quiet:
-        _write(sys.stderr, escaped(text) + "\n")
+        _write(sys.stderr, escaped(text).replace("\n", "\\n") + "\n")
 
 
 def warn(text: str) -> None:
     """A warning, on standard error, always shown."""
-    _write(sys.stderr, f"warning: {escaped(text)}\n")
+    _write(sys.stderr, "warning: " + escaped(text).replace("\n", "\\n") + "\n")
 
 
 def fail(text: str) -> None:
@@ -160,4 +167,4 @@ def flush() -> None:
 
 def _shown(character: str) -> str:
     code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

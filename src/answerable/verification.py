@@ -45,20 +45,28 @@ def _manifest(files: dict[str, bytes], where: str) -> dict[str, str]:
     if "manifest.json" not in files:
         raise CannotRead("there is no answer here", where=where, mend="name the folder that holds manifest.json")
     try:
-        entries = json.loads(files["manifest.json"])["sha256"]
+        document = json.loads(files["manifest.json"])
+        entries = document["sha256"]
         if not isinstance(entries, dict) or "answer.json" not in entries:
             raise ValueError("it lists no answer.json")
+        # No other file names the manifest's own digest, but its bytes follow from what it says.
+        if document.keys() != {"schema", "sha256"} or files["manifest.json"] != _written(document):
+            raise ValueError("it is not as it was written")
         return entries
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedAnswer("manifest.json is damaged", where=where, mend="ask again") from error
 
 
+def _written(document: dict[str, object]) -> bytes:
+    return (json.dumps(document, indent=1) + "\n").encode("ascii")
+
+
 def _contents(folder: Path) -> dict[str, bytes]:
     try:
-        return {
-            path.relative_to(folder).as_posix(): path.read_bytes()
+        return {  # a link to a folder or to nothing, a pipe and the like hold no bytes of an answer
+            path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
             for path in sorted(folder.rglob("*"))
-            if path.is_file()
+            if path.is_symlink() or not path.is_dir()
         }
     except OSError as error:
         raise CannotRead(

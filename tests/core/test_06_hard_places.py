@@ -11,7 +11,8 @@ import pytest
 
 from answerable import atomic, verification
 from answerable.asking import ask
-from answerable.errors import DamagedAnswer
+from answerable.dossier import Dossier
+from answerable.errors import BadInput, CannotRead, DamagedAnswer
 from answerable.run import Run
 from answerable.store import Store
 from tests.core.conftest import Command
@@ -176,3 +177,29 @@ def test_a_remote_store_serves_what_it_holds() -> None:
     assert again.without_run() == first.without_run()
     assert again.tables["units"].frame.equals(first.tables["units"].frame)
     assert [entry.event for entry in Store(address).journal()] == ["begun", "answered", "served"]
+
+
+def test_a_device_that_never_ends_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("answerable.subjects.texts.MOST_BYTES", 1000)
+    with pytest.raises(CannotRead, match="/dev/zero: it is too large; a dossier holds at most 4194304 bytes; split it"):
+        Dossier.load("/dev/zero")
+    with pytest.raises(BadInput, match="/dev/zero: longer than 1000 bytes; split it"):
+        ask("trivial/mean", numbers=[1.0], label="@/dev/zero", store=False)
+
+
+def test_a_file_is_written_where_a_link_leads_and_into_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    atomic.write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "pipe")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        atomic.write_bytes(tmp_path / "pipe", b"through")
+        assert read.result() == b"through"
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_name_as_long_as_the_file_system_holds_can_be_written(tmp_path: Path) -> None:
+    atomic.write_bytes(tmp_path / ("\U0001f600" * 63), b"x")
+    assert len(list(tmp_path.iterdir())) == 1

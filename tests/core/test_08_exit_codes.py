@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from answerable.cli import run
 from answerable.dossier import Dossier
 from answerable.errors import AnswerableError
 from tests.core.conftest import Command
@@ -154,3 +155,33 @@ def test_a_reader_that_leaves_early_and_one_that_takes_nothing() -> None:
     assert result.stderr.endswith(
         "error: standard output: No space left on device; free some space, or send it elsewhere\n"
     )
+
+
+def test_no_file_is_written_over_the_dossier_or_over_another(
+    tmp_path: Path, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "d.toml", tmp_path / "out"
+    text = "[[ask]]\nquestion = 'trivial/mean'\nnumbers = [1]\nexpect = 'metrics.mean == 1'\n"
+    file.write_text(text)
+    for words, line in (
+        (["--report", str(file)], f"report: {file} is the dossier too; name another file"),
+        (["--report", str(out), "--junit", str(out)], f"junit: {out} is the report too; name another file"),
+        (["--only", ""], f"{file}: there is no ask ''; known: trivial/mean"),
+    ):
+        assert run(["dossier", str(file), *words]) == 2
+        assert capsys.readouterr().err == f"error: {line}\n"
+    assert file.read_text() == text
+    assert not out.exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_junit_file(tmp_path: Path, store: Path) -> None:
+    file = tmp_path / "d.toml"
+    file.write_text("[[ask]]\nquestion = 'trivial/mean'\nnumbers = [1]\nexpect = 'metrics.mean == 1'\n")
+    assert run(["dossier", str(file), "--report", "/proc/no/r.html", "--junit", str(tmp_path / "j.xml")]) == 2
+    assert b"<testsuites" in (tmp_path / "j.xml").read_bytes()
+
+
+def test_without_standard_output_the_code_stays(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m answerable store list --store {tmp_path} >&-"
+    found = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")

@@ -1,6 +1,7 @@
 """A file of a saved answer that was flipped, cut, added, removed or renamed is named; what is loaded and saved again is the same bytes."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from answerable.answer import SCHEMA, Answer
 from answerable.asking import ask
+from answerable.cli import run
 from answerable.errors import CannotRead, CannotWrite, DamagedAnswer
 from answerable.store import Store
 from answerable.verification import problems
@@ -34,7 +36,19 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
         lambda folder: (folder / "tables" / "units.parquet").rename(folder / "tables" / "other.parquet"),
         "tables/other.parquet was added",
     ),
+    (lambda folder: (folder / "link").symlink_to(folder.parent), "link was added"),
+    (lambda folder: (folder / "nowhere").symlink_to("/nonexistent"), "nowhere was added"),
+    (lambda folder: os.mkfifo(folder / "pipe"), "pipe was added"),
 ]
+# The manifest names every file but itself; its bytes follow from what it says.
+DAMAGED_MANIFESTS: list[Callable[[bytes], bytes]] = [
+    lambda content: content.replace(b"\n", b" ", 1),
+    lambda content: content.replace(b'"schema"', b'"Schema"'),
+    lambda content: content.replace(b"{", b'{"sha256": {},', 1),
+    lambda content: content + b"\n",
+    lambda content: b"[" * 100_000,
+]
+FORGED_NAME = "a\nevery file is the one that was written\x1b[2J\u061c\udcff"
 
 
 @pytest.mark.parametrize(("damage", "line"), DAMAGES)
@@ -117,3 +131,33 @@ def test_the_same_answer_may_be_saved_again_over_a_damaged_one(saved: Path) -> N
     ask("trivial/luck", seed=2, store=False).save(saved)
     assert problems(saved) == []
     assert not list(saved.parent.glob(".*.partial"))
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGED_MANIFESTS)))
+def test_a_damaged_manifest_is_named(saved: Path, number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = saved / "manifest.json"
+    manifest.write_bytes(DAMAGED_MANIFESTS[number](manifest.read_bytes()))
+    assert run(["verify", str(saved)]) == 1
+    assert capsys.readouterr().out == "manifest.json is damaged\n"
+
+
+def test_a_name_cannot_forge_what_is_found(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (saved / FORGED_NAME).touch()
+    assert run(["verify", str(saved)]) == 1
+    assert capsys.readouterr().out == "a\\nevery file is the one that was written\\x1b[2J\\u061c\\udcff was added\n"
+
+
+def test_saving_again_takes_no_note_away(saved: Path) -> None:
+    (saved / "notes.txt").write_text("mine")
+    with pytest.raises(
+        CannotWrite, match=r"notes.txt stands there too and is no part of the answer; take it out, or name a new folder"
+    ):
+        ask("trivial/luck", seed=2, store=False).save(saved)
+    assert (saved / "notes.txt").read_text() == "mine"
+
+
+def test_a_report_is_not_written_into_a_saved_answer(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for target in (saved / "report.html", saved / "answer.json"):
+        assert run(["report", str(saved), "--to", str(target)]) == 2
+        assert capsys.readouterr().err == f"error: {target}: a saved answer stands there; name a place outside it\n"
+    assert problems(saved) == []

@@ -1,4 +1,4 @@
-"""A script of forty lines, which knows nothing of ours, finds in a saved answer what ``answerable verify`` finds."""
+"""A script of sixty lines, which knows nothing of ours, finds in a saved answer what ``answerable verify`` finds."""
 
 import hashlib
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from answerable.asking import ask
 from tests.core.conftest import Command
-from tests.core.test_22_integrity import DAMAGES
+from tests.core.test_22_integrity import DAMAGED_MANIFESTS, DAMAGES, FORGED_NAME
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "verify.py"
 MORE: list[Callable[[Path], object]] = [
@@ -19,6 +19,13 @@ MORE: list[Callable[[Path], object]] = [
     lambda folder: (folder / "manifest.json").write_bytes(b'{"sha256": {}}'),
     lambda folder: (folder / "manifest.json").write_bytes(b"[]"),
     lambda folder: (folder / "manifest.json").unlink(),
+    lambda folder: (folder / FORGED_NAME).touch(),
+    *(
+        lambda folder, damage=damage: (folder / "manifest.json").write_bytes(
+            damage((folder / "manifest.json").read_bytes())
+        )
+        for damage in DAMAGED_MANIFESTS
+    ),
 ]
 
 

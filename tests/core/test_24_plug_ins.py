@@ -1,5 +1,9 @@
 """A broken plug-in is told in one line and the rest works; no plug-in can stand for one of ours."""
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from answerable import registry
@@ -55,3 +59,85 @@ def test_the_nearest_name_is_offered() -> None:
 def test_a_planned_question_says_so() -> None:
     with pytest.raises(UnknownName, match="questions: forgetting is planned and not built yet"):
         registry.find("forgetting")
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Install a module of one plug-in, in a folder of its own, with what its list says."""
+
+    def install(code: str, listed: str = "it = unsound:It") -> None:
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "unsound", raising=False)
+        (tmp_path / "unsound.py").write_text(BEGINNING + code)
+        folder = tmp_path / "unsound-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: unsound\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[answerable.questions]\n{listed}\n")
+        registry._plug_ins.cache_clear()
+        registry._load_plug_in.cache_clear()
+
+    return install
+
+
+BEGINNING = """
+import sys
+from typing import Annotated, Any, ClassVar
+import pydantic
+from answerable.question import Field, Question, Subject
+
+class Base(Question):
+    '''Is it sound?'''
+    name: ClassVar[str] = "unsound/it"
+    def answer(self, run): return "yes"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("sys.exit(0)", r"it cannot be loaded (SystemExit: 0); mend or uninstall it"),
+        ("class It(Question): ...", "it calls itself ''; set name = 'unsound/it'"),
+        ("class It(Base): name = 5", "it calls itself '5'; set name = 'unsound/it'"),
+        ("class It(Base): pass", "it has no docstring; write the question in plain words as its first line"),
+        (
+            "class It(Question):\n '''Is it?'''\n name: ClassVar[str] = 'unsound/it'",
+            "it has no method answer; write one",
+        ),
+        (
+            "class It(Base):\n '''Is it?'''\n seed: int = Field(1, description='x')",
+            "a field is called seed, a word of asking itself; give it another name",
+        ),
+        (
+            "class It(Base):\n '''Is it?'''\n size: int = pydantic.Field(1)",
+            "field size has no description; say in one line what it is",
+        ),
+    ],
+    ids=["exit", "nameless", "number", "no docstring", "no answer", "reserved", "undescribed"],
+)
+def test_an_unsound_plug_in_is_one_line_and_left_out(
+    installed: Callable[..., None], code: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed(code)
+    assert "trivial/mean" in [kind.name for kind in registry.catalogue()]
+    assert f"warning: plug-in unsound/it: {line}\n" in capsys.readouterr().err
+
+
+def test_a_damaged_list_of_plug_ins_leaves_the_others(
+    installed: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed("", "no equals sign")
+    assert "trivial/mean" in registry.questions()
+    assert "warning: plug-ins of unsound: their list cannot be read (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("return 'yes'", "unsound/it: it gave str, not an answer; return answerable.Answer"),
+        ("sys.exit(0)", r"unsound/it: its code asked to end the process \(0\); mend the question"),
+    ],
+)
+def test_what_is_no_answer_is_one_line(installed: Callable[..., None], body: str, line: str) -> None:
+    installed(f"class It(Base):\n '''Is it?'''\n def answer(self, run): {body}")
+    with pytest.raises(BadInput, match=line):
+        ask("unsound/it", store=False)

@@ -30,9 +30,11 @@ def read_text(path: str | os.PathLike[str], *, damaged: Damaged = "strict") -> s
     """
     file = Path(path).expanduser()
     try:
-        if file.stat().st_size > MOST_BYTES:
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)  # a device says that it has no bytes, and never ends
+        if len(content) > MOST_BYTES:
             raise CannotRead(f"longer than {MOST_BYTES} bytes", where=str(file), mend="split it")
-        return file.read_bytes().decode("utf-8-sig", errors=damaged)
+        return content.decode("utf-8-sig", errors=damaged)
     except UnicodeDecodeError as failure:
         byte = failure.object[failure.start]
         raise CannotRead(
