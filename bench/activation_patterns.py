@@ -114,6 +114,7 @@ def _streamed(n: int, folder: Path) -> Race:
 
 
 def _pattern(z: np.ndarray, y: np.ndarray, floor: float) -> Race:
+    z = np.ascontiguousarray(z)  # rows together, as arrays mostly are
     w = np.random.default_rng(0).normal(size=z.shape[1])
     g = z @ w
 

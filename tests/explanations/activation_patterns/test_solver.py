@@ -20,7 +20,8 @@ from answerable.explanations.activation_patterns import (
     quadratic_terms,
     term_scores,
 )
-from answerable.explanations.activation_patterns.logistic import _logistic, multivariate_refit, univariate_slopes
+from answerable.explanations.activation_patterns.logistic import _logistic, univariate_slopes
+from answerable.explanations.activation_patterns.refit import multivariate_refit
 from answerable.explanations.activation_patterns.solver import discriminability
 from answerable.explanations.activation_patterns.transport import least_transport
 from tests.oracles import activation_patterns as oracle
@@ -134,6 +135,37 @@ def test_the_pattern_is_that_of_the_covariance_matrix() -> None:
     assert activation_pattern(z + 1e6, z @ found.weight) == pytest.approx(found.pattern, abs=1e-7)
 
 
+@pytest.mark.parametrize("n", [5, 128, 400, 1031])
+def test_numbers_do_not_depend_on_how_columns_lie_in_memory(n: int) -> None:
+    """Columns together and rows together go through loops of their own; neither loses a row, or digits far from 0."""
+    rng = np.random.default_rng(n)
+    z, g = rng.normal(size=(n, 3)) + np.array([0, 1e5, -1e3]), rng.normal(size=n)
+    weights = rng.integers(0, 3, n) + (np.arange(n) == 0)
+    for some in (None, weights.astype(float)):
+        shares = np.ones(n) / n if some is None else weights / weights.sum()
+        standard = (z - shares @ z) / np.sqrt(shares @ (z - shares @ z) ** 2)
+        centred = g - shares @ g
+        expected = standard.T @ (shares * centred) / (shares @ centred**2)
+        for layout in (np.ascontiguousarray, np.asfortranarray):
+            assert activation_pattern(layout(z), g, weights=some) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_moments_of_classes_with_weights() -> None:
+    """Rows of weight 0 count in nothing: not in a mean, not in the range that tells a separation."""
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(300, 2)) + 1e4, np.repeat([0.0, 1.0], 150)
+    weights = rng.random(300)
+    weights[::7] = 0.0
+    z[::7] = 1e9
+    found = univariate_slopes(z, y, weights=weights)
+    shares = weights / weights.sum()
+    assert found.mean == pytest.approx(shares @ z, rel=1e-14)
+    assert found.std == pytest.approx(np.sqrt(shares @ (z - shares @ z) ** 2), rel=1e-10)
+    z[:, 1] = np.where(weights > 0, y, 1 - y)
+    with pytest.raises(BadInput, match="column 2: it separates"):
+        univariate_slopes(z, y, weights=weights)
+
+
 @given(st.lists(st.floats(0.01, 100).map(lambda x: x), min_size=6, max_size=6), st.integers(0, 63))
 def test_multiplying_a_component_changes_no_number(sizes: list[float], signs: int) -> None:
     z, y = noisy(150)
@@ -230,6 +262,20 @@ def test_metrics_worked_out(importance: np.ndarray, by_emda: float, by_fni: floa
     assert emda(importance, TRUTH) == pytest.approx(by_emda, abs=5e-5)
     assert fni_emda(importance, TRUTH) == pytest.approx(by_fni, abs=5e-5)
     assert ima(importance, TRUTH) == pytest.approx(importance[TRUTH].sum() / importance.sum())
+
+
+@pytest.mark.parametrize(("background", "distractor"), [("correlated", False), ("white", True), ("correlated", True)])
+@pytest.mark.parametrize("data", [0, 1])
+def test_the_product_finds_more_of_the_truth_than_the_model_s_curve(
+    background: str, distractor: bool, data: int
+) -> None:
+    """Where models use suppressors: beside a correlated background, and with distractors laid over the images."""
+    made = make_xai_tris("linear", background, distractor=distractor, n=2000, seed=data)
+    scores = term_scores(made.X, made.y, ridge=1.0)
+    found = {
+        name: fni_emda(np.abs(getattr(scores, name)).reshape(8, 8), made.truth) for name in ("product", "sd_model")
+    }
+    assert found["product"] > max(found["sd_model"] + 0.05, 0.95)
 
 
 def test_the_old_divisor_gave_the_papers_473() -> None:

@@ -11,7 +11,8 @@ from sklearn.preprocessing import SplineTransformer
 
 from answerable.statistics import Floats
 
-from .logistic import Link, multivariate_refit
+from .logistic import Link
+from .refit import multivariate_refit
 from .solver import Term
 
 FEW_VALUES = 10  # a feature of so few values gets one level for each

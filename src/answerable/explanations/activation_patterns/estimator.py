@@ -19,7 +19,8 @@ from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
 from .aggregation import Rule, input_importance
 from .checks import LARGEST, Scale
 from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes
-from .logistic import Link, given_fit, multivariate_refit, univariate_slopes
+from .logistic import Link, univariate_slopes
+from .refit import given_fit, multivariate_refit
 from .solver import (
     Term,
     TermScores,

@@ -1,9 +1,8 @@
-"""Logistic fits: one variable at a time for thousands of columns, and all columns together.
+"""Logistic fits of one variable at a time, for thousands of columns.
 
-Both are Newton's method on columns of mean 0 and variance 1. The univariate fit starts from the slope of linear
-discriminant analysis, which is nearly the answer, so that two to four passes over a column are enough. Nothing here
-penalises unless it is asked to: data that a fit separates have no finite slope, and are told apart instead of being
-given a very large one.
+Newton's method on columns of mean 0 and variance 1, from the slope of linear discriminant analysis, which is nearly
+the answer, so that two to four passes over a column are enough. Nothing here penalises unless it is asked to: data that
+a fit separates have no finite slope, and are told apart instead of being given a very large one.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import linalg
-from scipy.special import expit
 
 from answerable.compiled import in_threads, kernel
 from answerable.errors import BadInput
@@ -21,11 +18,10 @@ from answerable.statistics import Floats
 Link = Literal["logit", "identity"]
 
 MOST_STEPS = 60
-CONVERGED = 1e-10  # relative step; Newton's next one would be its square
-CLOSE = 1e-7  # the same for one column, whose step is cheap to bound: what is left after it is some 1e-13
+CLOSE = 1e-7  # relative step; Newton's next one would be its square, what is left then is some 1e-13
 FLAT = 1e-10  # a column whose standard deviation is this small beside its values is constant
-DEPENDENT = 1e-11  # share of a column's variance that the columns before it leave unexplained
 ROWS_AT_ONCE = 1024  # a power of two: what is worked out for so many rows stays in the fastest cache
+LANES = 128  # sums that are kept side by side
 MOST_LOG_ODDS = 700.0  # beyond it exp overflows; the probability is 0 or 1 long before
 WHOLE = 1.5 * 2.0**52
 LOG_2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)  # its first 33 bits, and the rest
@@ -50,47 +46,50 @@ class Slopes(NamedTuple):
     std: Floats
 
 
-class Refit(NamedTuple):
-    """One fit of the target on all U columns.
-
-    Attributes
-    ----------
-    weights : (U,) coefficient of each column in its own unit; 0 for a constant
-    intercept : value of the fit where every column is 0
-    linear : (N,) fitted log-odds (fitted target, for the identity link)
-    information : (U', U') inverse of the second derivatives, for the constant and then the standardised columns
-    kept : (U' - 1,) numbers of the columns that are not constant
-    """
-
-    weights: Floats
-    intercept: float
-    linear: Floats
-    information: Floats
-    kept: Any
-
-
 @kernel
 def _moments(block, weights, positive, out):  # type: ignore[no-untyped-def]
-    """Mean, deviation, and per class mean and range of each row of ``block``; weights sum to 1."""
+    """Mean, deviation, and per class mean and range of each row of ``block``; weights sum to 1.
+
+    Each of ``LANES`` places keeps sums of its own, since one running sum would have to be added up in order.
+    """
     n_columns, n = block.shape
+    # Added to values, or taken from them, these leave rows of one class that weigh something; others are infinite.
+    away = np.empty((2, n))
+    for i in range(n):
+        away[0, i] = 0.0 if weights[i] > 0.0 and positive[i] <= 0.5 else np.inf
+        away[1, i] = 0.0 if weights[i] > 0.0 and positive[i] > 0.5 else np.inf
+    places = np.empty((7, LANES))
     for j in range(n_columns):
-        mean = 0.0
-        for i in range(n):
-            mean += weights[i] * block[j, i]
-        square, first, low0, high0, low1, high1, most = 0.0, 0.0, np.inf, -np.inf, np.inf, -np.inf, 0.0
-        for i in range(n):
-            if weights[i] == 0:
-                continue
-            value = block[j, i]
-            gap = value - mean
-            square += weights[i] * gap * gap
-            most = max(most, abs(value))
-            if positive[i] > 0.5:
-                first += weights[i] * gap
-                low1, high1 = min(low1, value), max(high1, value)
-            else:
-                low0, high0 = min(low0, value), max(high0, value)
-        out[j, 0], out[j, 1], out[j, 2], out[j, 3] = mean, np.sqrt(square), first, most
+        places[0] = 0.0
+        for start in range(0, n, LANES):
+            m = min(LANES, n - start)
+            x, w = block[j, start : start + m], weights[start : start + m]
+            for i in range(m):
+                places[0, i] += w[i] * x[i]
+        mean = places[0].sum()
+        places[1:3] = 0.0
+        places[3:5] = np.inf
+        places[5:7] = -np.inf
+        for start in range(0, n, LANES):
+            m = min(LANES, n - start)
+            x, w, y = block[j, start : start + m], weights[start : start + m], positive[start : start + m]
+            not0, not1 = away[0, start : start + m], away[1, start : start + m]
+            for i in range(m):
+                gap = x[i] - mean
+                weighted = w[i] * gap
+                places[1, i] += weighted * gap
+                places[2, i] += weighted * y[i]
+            for i in range(m):
+                value0, value1 = x[i] + not0[i], x[i] + not1[i]
+                places[3, i] = value0 if value0 < places[3, i] else places[3, i]
+                places[4, i] = value1 if value1 < places[4, i] else places[4, i]
+            for i in range(m):
+                value0, value1 = x[i] - not0[i], x[i] - not1[i]
+                places[5, i] = value0 if value0 > places[5, i] else places[5, i]
+                places[6, i] = value1 if value1 > places[6, i] else places[6, i]
+        low0, low1, high0, high1 = places[3].min(), places[4].min(), places[5].max(), places[6].max()
+        out[j, 0], out[j, 1], out[j, 2] = mean, np.sqrt(places[1].sum()), places[2].sum()
+        out[j, 3] = max(max(high0, high1), -min(low0, low1))
         out[j, 4] = 1.0 if high0 <= low1 or high1 <= low0 else 0.0
 
 
@@ -248,7 +247,7 @@ def univariate_slopes(
     ------
     BadInput : a column separates the classes, so that its slope has no end; the line names it
     """
-    shares = _shares(weights, len(y))
+    shares = shares_of(weights, len(y))
     target = np.ascontiguousarray(y, dtype=np.float64)
     if link == "logit":
         both_classes(float(shares @ target))
@@ -301,198 +300,14 @@ def _least_squares(
     status[:] = np.where(constant, CONSTANT, FITTED)
 
 
-def multivariate_refit(
-    z: Floats,
-    y: Floats,
-    *,
-    weights: Floats | None = None,
-    link: Link = "logit",
-    ridge: float = 0.0,
-    names: list[str] | None = None,
-    start: Floats | None = None,
-) -> Refit:
-    """Fit the target on all columns together, with an intercept.
-
-    Parameters
-    ----------
-    z, y, weights, link, names : as for :func:`univariate_slopes`
-    ridge : penalty ``ridge / 2 * sum(coefficient**2)`` on the coefficients of the standardised columns
-    start : (U + 1,) intercept and coefficients of an earlier fit of the same columns
-
-    Returns
-    -------
-    Refit
-
-    Raises
-    ------
-    BadInput : more columns than rows, a column that the others determine, or a fit that separates the classes, each
-        without a ridge; the line names the column
-    """
-    shares = _shares(weights, len(y))
-    if link == "logit":
-        both_classes(float(shares @ y))
-    mean = shares @ z
-    std = np.sqrt(np.maximum(shares @ (z - mean) ** 2, 0.0))
-    kept = np.flatnonzero(std > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
-    called = names or [f"column {j + 1}" for j in range(z.shape[1])]
-    used_rows = int(np.count_nonzero(shares))
-    refuse_few_rows(len(kept), used_rows, ridge)
-    standard = np.empty((len(y), len(kept) + 1))
-    standard[:, 0] = 1.0
-    np.subtract(z[:, kept], mean[kept], out=standard[:, 1:])
-    standard[:, 1:] /= std[kept]
-    beta = np.zeros(len(kept) + 1)
-    if start is not None:
-        beta[1:] = start[1:][kept] * std[kept]
-        beta[0] = start[0] + start[1:] @ mean
-    elif link == "logit":
-        share = shares @ y
-        beta[0] = np.log(share / (1 - share))
-    penalty = np.full(len(beta), ridge / (len(y) if weights is None else weights.sum()))
-    penalty[0] = 0.0
-    fit = _newton_together if link == "logit" else _solve_together
-    beta, information = fit(standard, y, shares, penalty, beta, [called[j] for j in kept])
-    coefficients = np.zeros(z.shape[1])
-    coefficients[kept] = beta[1:] / std[kept]
-    return Refit(coefficients, float(beta[0] - coefficients @ mean), standard @ beta, information, kept)
-
-
-def refuse_few_rows(n_terms: int, n_rows: int, ridge: float) -> None:
-    """Refuse to fit as many terms as there are rows without a ridge."""
-    if ridge == 0 and n_terms + 1 >= n_rows:
-        raise BadInput(
-            f"{n_terms} terms are fitted on {n_rows} rows",
-            where="refit",
-            mend="set a ridge (the covariances of a term with prediction and label then differ) or give more rows",
-        )
-
-
-def given_fit(z: Floats, coefficients: Floats) -> Refit:
-    """Coefficients that were given, in the place of a refit: taken as known, so that they have no errors.
-
-    Parameters
-    ----------
-    z : (N, U) float64
-    coefficients : (U,) float64, of the columns in their own units
-
-    Raises
-    ------
-    BadInput : another number of coefficients, or one that is not finite
-    """
-    found = np.asarray(coefficients, dtype=np.float64)
-    if found.shape != (z.shape[1],):
-        raise BadInput(
-            f"the shape is {found.shape}", where="coefficients", mend=f"give one for each of {z.shape[1]} terms"
-        )
-    if not np.isfinite(found).all():
-        place = int(np.argmax(~np.isfinite(found)))
-        raise BadInput("it is not finite", where=f"coefficients, term {place + 1}", mend="mend it")
-    kept = np.flatnonzero(z.std(axis=0) > FLAT * np.max(np.abs(z), axis=0, initial=0.0))
-    found = np.where(np.isin(np.arange(len(found)), kept), found, 0.0)
-    return Refit(found, 0.0, z @ found, np.zeros((len(kept) + 1, len(kept) + 1)), kept)
-
-
-def _newton_together(
-    standard: Floats, y: Floats, shares: Floats, penalty: Floats, beta: Floats, names: list[str]
-) -> tuple[Floats, Floats]:
-    plain = not penalty.any()
-    signs = np.where(y > 0.5, 1.0, -1.0)[shares > 0]
-    linear = standard @ beta
-    for _step in range(MOST_STEPS):
-        p = expit(linear)
-        gradient = standard.T @ (shares * (p - y)) + penalty * beta
-        try:
-            factor = _factor(standard, np.sqrt(shares * p * (1 - p)), penalty, names)
-        except BadInput:
-            # Columns that determine each other do so whatever the rows weigh; else the fit ran off to 0 and 1.
-            _factor(standard, np.sqrt(shares), penalty, names)
-            raise separated(names, beta) from None
-        step = -linalg.cho_solve(factor, gradient, check_finite=False)
-        along = standard @ step
-        length, before = 1.0, float(gradient @ step)
-        for _half in range(40):
-            ahead = expit(linear + length * along)
-            after = float((shares * (ahead - y)) @ along + (penalty * (beta + length * step)) @ step)
-            if after <= -0.9 * before:
-                break
-            length /= 2
-        beta, linear = beta + length * step, linear + length * along
-        if plain and np.all(signs * linear[shares > 0] > 0):
-            raise separated(names, beta)
-        if np.max(np.abs(step)) <= CONVERGED * (1 + np.max(np.abs(beta))):
-            return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
-    raise unsettled(names, beta)
-
-
-def unsettled(names: list[str], beta: Floats) -> BadInput:
-    """The line for a refit that did not end; ``beta`` is where it stood."""
-    return BadInput(
-        f"the fit has not settled after {MOST_STEPS} steps",
-        where=f"refit, largest weight on term {names[int(np.argmax(np.abs(beta[1:])))]}",
-        mend="set a ridge, for example 1, or leave that term out",
-    )
-
-
-def separated(names: list[str], beta: Floats) -> BadInput:
-    """The line for a refit that runs off; ``beta`` is where it stood."""
-    return BadInput(
-        "together the terms separate the classes, so their weights have no end",
-        where=f"refit, largest weight on term {names[int(np.argmax(np.abs(beta[1:])))]}",
-        mend="set a ridge, for example 1, or give more rows",
-    )
-
-
-def _solve_together(
-    standard: Floats, y: Floats, shares: Floats, penalty: Floats, beta: Floats, names: list[str]
-) -> tuple[Floats, Floats]:
-    factor = _factor(standard, np.sqrt(shares), penalty, names)
-    beta = linalg.cho_solve(factor, standard.T @ (shares * y), check_finite=False)
-    return beta, linalg.cho_solve(factor, np.eye(len(beta)), check_finite=False)
-
-
-def _factor(standard: Floats, root: Floats, penalty: Floats, names: list[str]) -> tuple[Floats, bool]:
-    """Cholesky factor of the second derivatives."""
-    scaled = standard * root[:, None]
-    return cholesky(scaled.T @ scaled, penalty, names)
-
-
-def cholesky(matrix: Floats, penalty: Floats, names: list[str]) -> tuple[Floats, bool]:
-    """Factor of ``matrix``, which is overwritten, and the penalties on its diagonal.
-
-    Raises
-    ------
-    BadInput : a column that the ones before it determine, without a penalty; the line names it
-    """
-    matrix[np.diag_indices_from(matrix)] += penalty
-    diagonal = matrix.diagonal().copy()
-    try:
-        factor, lower = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        left = factor.diagonal() ** 2 / diagonal
-    except linalg.LinAlgError as failure:
-        # LAPACK names the order of the first minor that is not positive.
-        order = next((int(word) for word in str(failure).replace("-", " ").split() if word.isdigit()), 1)
-        raise _determined(names, order - 1) from None
-    if np.min(left) < DEPENDENT and not penalty.any():
-        raise _determined(names, int(np.argmin(left)))
-    return factor, lower
-
-
-def _determined(names: list[str], position: int) -> BadInput:
-    name = names[max(position - 1, 0)]
-    return BadInput(
-        "the other terms determine it, so the weights are not unique",
-        where=f"refit, term {name}",
-        mend="leave one of them out, or set a ridge",
-    )
-
-
 def both_classes(share: float) -> None:
     """Refuse labels of one class."""
     if not 0 < share < 1:
         raise BadInput("every row that counts has the same class", where="target", mend="both classes are needed")
 
 
-def _shares(weights: Floats | None, n: int) -> Floats:
+def shares_of(weights: Floats | None, n: int) -> Floats:
+    """Weights of rows that sum to 1."""
     if weights is None:
         return np.full(n, 1.0 / n)
     return np.ascontiguousarray(weights / weights.sum(), dtype=np.float64)

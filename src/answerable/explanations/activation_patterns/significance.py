@@ -11,7 +11,8 @@ from scipy.special import expit
 
 from answerable.statistics import Floats, Ints
 
-from .logistic import Link, Refit, Slopes
+from .logistic import Link, Slopes
+from .refit import Refit
 
 ROWS_AT_ONCE = 2048
 

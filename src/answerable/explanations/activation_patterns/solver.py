@@ -36,12 +36,13 @@ from answerable.errors import BadInput
 from answerable.statistics import Floats, aurocs, holm
 
 from .checks import Scale, check_settings, checked_terms
-from .logistic import Link, Refit, Slopes, given_fit, multivariate_refit, univariate_slopes
+from .logistic import Link, Slopes, univariate_slopes
+from .refit import Refit, given_fit, multivariate_refit
 from .significance import Tests, term_tests
 
 Term = tuple[int, ...]
 
-ROWS_AT_ONCE = 2048
+LANES = 128
 VERDICTS = (
     "informative and used",
     "informative, unused",
@@ -120,16 +121,15 @@ def quadratic_features(X: Floats, terms: Sequence[Term]) -> Floats:
 
     Returns
     -------
-    (N, U) float64
+    (N, U) float64, each column together in memory
     """
-    out = np.empty((len(X), len(terms)))
-    out[:, : X.shape[1]] = X
-    first = np.array([term[0] for term in terms[X.shape[1] :]], dtype=np.int64)
-    second = np.array([term[-1] for term in terms[X.shape[1] :]], dtype=np.int64)
-    for start in range(0, len(X), ROWS_AT_ONCE):
-        rows = X[start : start + ROWS_AT_ONCE]
-        np.multiply(rows[:, first], rows[:, second], out=out[start : start + ROWS_AT_ONCE, X.shape[1] :])
-    return out
+    columns, out = np.ascontiguousarray(X.T), np.empty((len(terms), len(X)))
+    for number, term in enumerate(terms):
+        if len(term) == 1:
+            out[number] = columns[term[0]]
+        else:
+            np.multiply(columns[term[0]], columns[term[1]], out=out[number])
+    return out.T
 
 
 @kernel
@@ -157,12 +157,35 @@ def _cross_moments(z, g, shares, out):  # type: ignore[no-untyped-def]
             out[2, j] += weighted * gap
 
 
+@kernel
+def _cross_moments_of_columns(columns, g, shares, out):  # type: ignore[no-untyped-def]
+    """The same where each column lies together in memory, (columns, rows).
+
+    Each of ``LANES`` places keeps sums of its own, since one running sum would have to be added up in order.
+    """
+    n, places = columns.shape[1], np.empty((3, LANES))
+    for j in range(len(columns)):
+        origin = columns[j, 0]
+        places[:] = 0.0
+        for start in range(0, n, LANES):
+            m = min(LANES, n - start)
+            x, s, h = columns[j, start : start + m], shares[start : start + m], g[start : start + m]
+            for i in range(m):
+                gap = x[i] - origin
+                part = s[i] * gap
+                places[0, i] += part
+                places[1, i] += part * gap
+                places[2, i] += part * h[i]
+        for k in range(3):
+            out[k, j] = places[k].sum()
+
+
 def activation_pattern(z: Floats, g: Floats, *, weights: Floats | None = None) -> Floats:
     """``Cov(z_i, g) / Var(g)`` with each z_i standardised: one pass over z, no covariance matrix.
 
     Parameters
     ----------
-    z : (N, U) float64, rows together in memory
+    z : (N, U) float64
     g : (N,) float64, what the model gives (log-odds, or probabilities)
     weights : (N,) float64 >= 0; equal when left out
 
@@ -182,7 +205,10 @@ def activation_pattern(z: Floats, g: Floats, *, weights: Floats | None = None) -
     if not variance > 0:
         raise BadInput("the model gives every row the same value", where="activation pattern", mend="use another model")
     sums = np.zeros((3, z.shape[1]))
-    _cross_moments(np.ascontiguousarray(z), centred, shares, sums)
+    if z.T.flags.c_contiguous:
+        _cross_moments_of_columns(z.T, centred, shares, sums)
+    else:
+        _cross_moments(np.ascontiguousarray(z), centred, shares, sums)
     # Subtracting the first row first keeps the digits of a column that lies far from 0.
     std = np.sqrt(np.maximum(sums[1] - sums[0] ** 2, 0.0))
     flat = std <= 1e-10 * np.maximum(np.abs(z[0]), np.abs(z[0] + sums[0]))

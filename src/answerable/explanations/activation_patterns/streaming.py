@@ -27,23 +27,18 @@ from .checks import Scale, check_settings, checked_block, refuse_odd_units
 from .logistic import (
     BLOCK_CELLS,
     CLOSE,
-    CONVERGED,
     FITTED,
     FLAT,
     MOST_STEPS,
     ROWS_AT_ONCE,
     SEPARATED,
     UNFINISHED,
-    Refit,
     Slopes,
     add_up,
     both_classes,
-    cholesky,
-    refuse_few_rows,
     refuse_unfitted,
-    separated,
-    unsettled,
 )
+from .refit import CONVERGED, Refit, cholesky, refuse_few_rows, separated, unsettled
 from .significance import influences, slope_row, tests_of, welch
 from .solver import TermScores, judged, scores_of
 
