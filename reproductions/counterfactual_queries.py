@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from answerable.explanations.counterfactual_queries import (
     CellClassifier,
     ConceptPredictor,
+    UnseenWarning,
     admissible,
     answerable_queries,
     independent_extremes,
@@ -152,8 +153,12 @@ def smokers() -> Iterator[Row]:
     model = ConceptPredictor().fit(None, label, concepts=concepts)
     yield "NHEFS: people", None, float(len(label)), "gain above 5 kg; graph of ours, a demonstration"
     for value in (0, 1):
-        found = model.counterfactual(concepts, {"qsmk": value}, graph=graph)
-        yield f"    mean predicted share, qsmk := {value}", None, float(found["prob"].mean()), "answerable"
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", UnseenWarning)
+            found = model.counterfactual(concepts, {"qsmk": value}, graph=graph)
+        unseen = sum(int(str(warning.message).split()[0]) for warning in heard)
+        note = f"answerable; {unseen} answers without a row like them"
+        yield f"    mean predicted share, qsmk := {value}", None, float(found["prob"].mean()), note
     wide = model.counterfactual(concepts, {"old": 0}, graph=graph, on_unanswerable="bounds")
     note = "not answerable: it moves qsmk"
     yield "    mean width of the interval, old := 0", None, float((wide["upper"] - wide["lower"]).mean()), note

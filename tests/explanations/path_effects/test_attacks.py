@@ -13,7 +13,7 @@ import pytest
 from answerable.answer import Answer
 from answerable.asking import ask
 from answerable.errors import AnswerableError
-from answerable.explanations.path_effects import PathSpecificEffects
+from answerable.explanations.path_effects import PathSpecificEffects, sensitivity
 from answerable.explanations.path_effects.overlap import rows_behind
 from answerable.explanations.path_effects.replicas import make_study
 from reproductions import kept
@@ -192,3 +192,48 @@ def test_made_up_studies_of_a_reproduction_are_kept_and_a_torn_one_is_made_again
     # Other code keeps its own.
     assert [study["square"] for study in kept("name", "row", f"{module[:-6]}linear", 1, one)] == [0]
     assert made == [0, 1, 2, 2, 3, 0]
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_resampling_kinds_of_rows_is_resampling_rows(clustered: bool) -> None:
+    rng = np.random.default_rng(1)
+    n = 400
+    x, z = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    w = (rng.random(n) < 0.3 + 0.3 * x).astype(int)
+    v = (rng.random(n) < 0.2 + 0.3 * x + 0.2 * w).astype(int)
+    y = np.round(rng.random(n) + 0.3 * v, 1)
+    clusters = rng.integers(0, 60, n) if clustered else None
+    cells = sensitivity.Cells(x, y, z, w, v)
+    kinds, _, counts = sensitivity._kinds(cells, clusters)
+    assert len(counts) < n
+    told, again = sensitivity.ends_of_cells(cells), sensitivity.ends_of_cells(kinds, counts)
+    assert np.allclose([*told[0], told[1]], [*again[0], again[1]], atol=1e-12)
+    by_kind = sensitivity.resampled_ends(cells, np.random.default_rng(2), clusters, 0.95)
+    units = np.arange(n) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    n_units = int(units.max()) + 1
+    by_row = []
+    for _ in range(500):
+        drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units).astype(float)
+        ends, mean = sensitivity.ends_of_cells(cells, drawn[units])
+        by_row.append((mean - ends.high, mean - ends.low))
+    low, high = np.array(by_row).T
+    spread = max(low.std(), high.std())
+    assert by_kind.low == pytest.approx(np.quantile(low, 0.025), abs=0.5 * spread)
+    assert by_kind.high == pytest.approx(np.quantile(high, 0.975), abs=0.5 * spread)
+
+
+def test_what_is_given_is_said_as_it_is() -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    x, m = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    table = pl.DataFrame({"x": x, "m": m, "y": rng.random(n)})
+    answer = asked(table, mediators=["m"])
+    assert answer.tables["propensities"].frame["given"].unique(maintain_order=True).to_list() == [
+        "nothing",
+        "mediators",
+    ]
+    spec = answer.figures["effects"].wide
+    titles = [layer["encoding"]["x"]["title"] for layer in spec["layer"] if "title" in layer["encoding"].get("x", {})]
+    assert titles[0] == "Effect on y, added up [units of y]"
+    assert answer.verdict is not None
+    assert "-" not in answer.verdict.reason

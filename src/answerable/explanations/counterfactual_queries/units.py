@@ -18,7 +18,7 @@ from .concepts import BadConcepts
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-CHUNK = 2**20  # outputs of the classifier held at once
+CHUNK = 2**20  # inputs of the classifier held at once, and the most outputs for one unit
 
 
 def grid(levels: Sequence[Floats]) -> Floats:
@@ -125,7 +125,7 @@ class Units:
         different, back = np.unique(values[:, needed], axis=0, return_inverse=True)
         units = np.zeros((len(different), values.shape[1]))
         units[:, needed] = different
-        size = max(1, CHUNK // math.prod(map(len, self.levels)))
+        size = max(1, CHUNK // (math.prod(map(len, self.levels)) * max(1, len(self.features))))
         found = [self._ends(units[start : start + size]) for start in range(0, len(units), size)]
         low, high = (np.concatenate(end) for end in zip(*found))
         return low[back.ravel()], high[back.ravel()]

@@ -202,7 +202,8 @@ def _verdict(asked: Asked, flaws: list[str]) -> Verdict:
         return Verdict("negligible", f"every path is within {asked.question.least:g} {asked.unit} of zero{unknown}")
     widest = max(asked.paths, key=lambda one: (one.band or one.interval).high - (one.band or one.interval).low)
     _, low, high = asked.scaled(widest.band or widest.interval)
-    reason = f"no path is {beyond}; {_way(asked, widest.name)}, anything from {low:.3g} to {high:.3g} {asked.unit} fits"
+    ends = f"{low:.3g} to {high:.3g}".replace("-", "−")
+    reason = f"no path is {beyond}; {_way(asked, widest.name)}, anything from {ends} {asked.unit} fits"
     return Verdict(
         "undecided", reason + unknown, "more rows; a quarter of the interval's width takes sixteen times as many"
     )
@@ -328,7 +329,9 @@ def _propensity_bins(asked: Asked) -> pl.DataFrame:
     rows = []
     for known in (0, len(fitted.blocks)):
         propensity = fitted.propensities(known)
-        given = "covariates and mediators" if known else "covariates alone"
+        words = ["covariates"] if asked.question.covariates else []
+        words += ["mediators"] if known else []
+        given = " and ".join(words) + ("" if known or not words else " alone") if words else "nothing"
         for arm, label in enumerate((fitted.arrays.reference, fitted.arrays.comparison)):
             counts = np.histogram(propensity[fitted.arrays.treated == arm], edges)[0]
             rows += [

@@ -46,7 +46,9 @@ def waterfall(
     ends = [step[key] for step in steps for key in ("from", "to", "low", "high")] + [0.0]
     margin = 0.04 * (max(ends) - min(ends)) or 1.0
     scale = alt.Scale(domain=[min(ends) - margin, max(ends) + margin], nice=False, zero=False)
-    x = alt.X("from:Q", title=f"{visible(outcome, 24)}, added up [{unit}]", scale=scale, axis=alt.Axis(tickCount=5))
+    x = alt.X(
+        "from:Q", title=f"Effect on {visible(outcome, 24)}, added up [{unit}]", scale=scale, axis=alt.Axis(tickCount=5)
+    )
     y = alt.Y("label:N", title="Path", sort=None, scale=alt.Scale(domain=labels, padding=0.3),
               axis=alt.Axis(grid=False, labelLimit=200 if width >= 500 else 130))  # fmt: skip
     layers: list[Any] = []

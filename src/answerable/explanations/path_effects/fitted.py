@@ -222,7 +222,8 @@ class PathEffects:
         arms = (self.arrays.reference, self.arrays.comparison)
         smallest = self._smallest_cell() if self.settings.uses("cells") else None
         unit = "rows" if self.arrays.groups is None else "groups"
-        return flaws(self.weights, self.clipped, self.rare, self.behind, self.blocks, arms, smallest, unit)
+        found = (self.weights, self.clipped, self.rare, self.behind)
+        return flaws(*found, self.blocks, arms, smallest, unit, covariates=self.arrays.columns[0] > 0)
 
     def _smallest_cell(self) -> int:
         """Rows that the worst known of all cell means is made of."""

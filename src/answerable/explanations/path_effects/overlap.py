@@ -80,6 +80,11 @@ def who(levels: Levels, blocks: Sequence[str], arms: Sequence[str]) -> str:
     return f"rows of {_cut(arms[own])}, with {' and '.join(others)} as of {_cut(arms[1 - own])}"
 
 
+def _given(blocks: Sequence[str], covariates: bool) -> str:
+    """What a propensity is given, in words."""
+    return " and ".join([*(["covariates"] if covariates else []), *map(_cut, blocks)]) or "nothing"
+
+
 def _cut(name: str) -> str:
     """A name as it may stand in a sentence."""
     plain = "".join(sign if sign.isprintable() else "�" for sign in name[:LONGEST_NAME])
@@ -127,6 +132,8 @@ def flaws(
     arms: Sequence[str],
     smallest_cell: int | None = None,
     unit: str = "rows",
+    *,
+    covariates: bool = True,
 ) -> list[str]:
     """What voids the estimates, worst first; empty where the arms overlap.
 
@@ -140,6 +147,7 @@ def flaws(
     arms : names of reference and comparison
     smallest_cell : rows of one arm in the smallest cell, where regressions are cell means
     unit : what ``behind`` counts
+    covariates : whether there are any
     """
     found: list[tuple[float, str]] = []
     for row in rows:
@@ -152,11 +160,11 @@ def flaws(
             found.append((abs(np.log(max(row.mean, 1e-9))) / np.log(MEAN_RANGE[1]), text))
     for known, share in enumerate(clipped):
         if share > MOST_CLIPPED:
-            given = " and ".join(["covariates", *map(_cut, blocks[:known])])
+            given = _given(blocks[:known], covariates)
             found.append((share / MOST_CLIPPED, f"{share:.1%} of rows have a propensity of 0 or 1 given {given}"))
     for known, share in enumerate(rare):
         if share > MOST_RARE:
-            given = " and ".join(["covariates", *map(_cut, blocks[:known])])
+            given = _given(blocks[:known], covariates)
             text = f"given {given}, one group is nearly absent at {share:.0%} of rows, below a fifteenth of its share"
             found.append((share / MOST_RARE, text))
     for name, number in behind.items():

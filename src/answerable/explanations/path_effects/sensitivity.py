@@ -119,16 +119,32 @@ def _range(cells: Cells) -> tuple[float, float]:
 
 def resampled_ends(cells: Cells, rng: np.random.Generator, clusters: np.ndarray | None, level: float) -> Ends:
     """Range of theta(1, .., 1) less theta(1, .., 1, 0, 1) with sampling error: outer percentiles over resamples."""
-    units = np.arange(len(cells.treated)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    n_units = int(units.max()) + 1
+    kinds, unit_of, counts = _kinds(cells, clusters)
     found = []
     for _ in range(RESAMPLES):
-        drawn = rng.multinomial(n_units, np.full(n_units, 1 / n_units)).astype(np.float64)
-        ends, mean = ends_of_cells(cells, drawn[units])
+        if clusters is None:  # as many rows of each kind as drawing rows gives
+            drawn = rng.multinomial(len(cells.treated), counts / counts.sum()).astype(np.float64)
+        else:
+            n_units = int(unit_of.max()) + 1
+            drawn = rng.multinomial(n_units, np.full(n_units, 1 / n_units))[unit_of] * counts
+        ends, mean = ends_of_cells(kinds, drawn)
         found.append((mean - ends.high, mean - ends.low))
     table = np.array(found)
     alpha = (1 - level) / 2
     return Ends(float(np.quantile(table[:, 0], alpha)), float(np.quantile(table[:, 1], 1 - alpha)))
+
+
+def _kinds(cells: Cells, clusters: np.ndarray | None) -> tuple[Cells, Ints, Floats]:
+    """Rows that differ, the cluster of each, and how many rows are alike: of a million rows, often a few dozen."""
+    n = len(cells.treated)
+    units = np.zeros(n, np.int64) if clusters is None else np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+    numbers = np.zeros(n, np.int64)
+    for column in (cells.treated, cells.z, cells.w, cells.v, cells.outcome, units):
+        codes = np.unique(column, return_inverse=True)[1].astype(np.int64)
+        numbers = np.unique(numbers * (codes.max() + 1) + codes, return_inverse=True)[1].astype(np.int64)
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    kinds = Cells(cells.treated[first], cells.outcome[first], cells.z[first], cells.w[first], cells.v[first])
+    return kinds, units[first], counts.astype(np.float64)
 
 
 class EffectRange(NamedTuple):
