@@ -205,6 +205,63 @@ def test_a_vast_graph_is_asked_of_the_questions_alone() -> None:
         asked(graph={"directed": [[f"v{i}", f"v{i + 1}"] for i in range(n)]}, concepts=None, outcome=None)
 
 
+WIDE = np.random.default_rng(0).normal(size=(90, 4))
+SEEN = table().drop("Y")
+LABELS = table()["Y"].to_numpy()
+
+
+def given_model(**settings: Any) -> ConceptPredictor:
+    return ConceptPredictor(**settings).fit(None, LABELS, concepts=SEEN)
+
+
+def extracting(**settings: Any) -> ConceptPredictor:
+    return ConceptPredictor(**settings).fit(WIDE, LABELS, concepts=SEEN)
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: ConceptPredictor().fit(None, LABELS), "X: neither inputs nor concepts are given"),
+        (lambda: ConceptPredictor().fit(None, np.where(LABELS == 1, np.nan, 0), concepts=SEEN), "y, row .*: the label"),
+        (lambda: ConceptPredictor().fit(WIDE * 1e300, LABELS, concepts=SEEN), r"X, row 1: a number is beyond 1e\+100"),
+        (lambda: ConceptPredictor().fit(WIDE * 1j, LABELS, concepts=SEEN), "X: inputs are no numbers"),
+        (lambda: ConceptPredictor().fit(WIDE.astype(str), LABELS, concepts=SEEN).predict("word"), "X: inputs are no numbers"),
+        (lambda: ConceptPredictor().fit(3, LABELS, concepts=SEEN), "X: a int holds no inputs of one shape"),
+        (lambda: ConceptPredictor().fit(np.array(3), LABELS, concepts=SEEN), "X: there are no inputs"),
+        (lambda: extracting(extractor="boosting"), "extractor of S: str gives no probabilities"),
+        (lambda: extracting(extractor={"S": "boosting"}), "extractor of S: str gives no probabilities"),
+        (lambda: given_model(n_draws=0), "n_draws"),
+        (lambda: extracting().predict_proba(WIDE[:, :2]), "X: an input holds 2 numbers in place of 4"),
+        (lambda: extracting(joint=True).predict_proba(WIDE[:, :2]), "X: an input holds 2 numbers in place of 4"),
+        (lambda: extracting().predict_proba(WIDE[:0]), "X: there are no inputs"),
+        (lambda: extracting().predict_proba([[1, 2], [1]]), "X: a list holds no inputs of one shape"),
+        (lambda: extracting().predict_proba([["a"] * 4]), "X: inputs are no numbers"),
+        (lambda: extracting().predict_proba(None), "X: a NoneType holds no inputs"),
+        (lambda: given_model(classifier=lambda values: 0.5).predict(SEEN), r"classifier: it gives shape \(\)"),
+        (lambda: given_model().counterfactual(SEEN, {"M": np.array([0, 1])}, graph=GRAPH), "concept M: array"),
+        (lambda: given_model().counterfactual(SEEN, {"M": 1}, graph=GRAPH, target=[1]), r"there is no class \[1\]"),
+        (lambda: tradeoff(None, SEEN, LABELS[:9], GRAPH, ["S"]), "y: 90 rows of concepts and 9 labels"),
+    ],
+)  # fmt: skip
+def test_what_the_predictor_cannot_use_is_one_line(call: Any, line: str) -> None:
+    with pytest.raises(AnswerableError, match=line) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+
+
+def test_inputs_beyond_arithmetic_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table().write_csv("T.csv")
+    np.save("X.npy", WIDE * 1e300)
+    command = ["ask", NAME, "--graph", GRAPH, "--concepts", "T.csv", "--outcome", "Y", "--inputs", "X.npy"]
+    assert run([*command, "--store", "store"]) == 2
+    said = capfd.readouterr().err.strip().splitlines()
+    assert "a number is beyond 1e+100; scale the inputs" in said[-1]
+    assert not list(Path("store").glob("*/answer.json"))
+
+
 # Partitions
 
 

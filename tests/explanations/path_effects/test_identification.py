@@ -94,6 +94,10 @@ def test_a_block_may_stand_in_the_graph_by_its_name() -> None:
         ({"outcome": "death"}, "graph: there is no node 'death'"),
         ({"covariates": ["W"], "mediators": {"V": ["V"]}}, "covariate W is an effect of the attribute (X -> W)"),
         ({"graph": {"descendants": {"X": ["W", "Y"]}}}, "graph: it names descendants alone; give its edges"),
+        (
+            {"graph": {"directed": [["X", "W"], ["W", "Y"]], "nodes": list("XYVWZ"), "possible": [["W", "V"]]}},
+            "graph: the edge W -> V is only possible; ask with it and without it",
+        ),
     ],
 )
 def test_graphs_that_do_not_fit_are_one_line(fields: dict[str, Any], said: str) -> None:

@@ -173,6 +173,8 @@ def _cells(column: Any, where: str) -> Any:
 
 def _level(given: Any, levels: Sequence[Level]) -> Level | None:
     """The level that is meant: itself, or a number written as a word."""
+    if np.ndim(given):
+        return None
     if given in levels:
         return levels[levels.index(given)]
     if isinstance(levels[0], str):

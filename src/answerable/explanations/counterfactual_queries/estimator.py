@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from answerable.errors import unknown
+from answerable.statistics.inputs import count_of
 from answerable.subjects.causal_graph import load
 
 from . import api, closed_form
@@ -118,6 +119,9 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         BadConcepts : a missing entry, a concept of one level or equal to the label, -1/1 beside 0/1, no probabilities
         """
         self._extraction: Extraction | None = None
+        count_of(self.n_draws, "n_draws", least=2)
+        if concepts is None and X is None:
+            raise BadConcepts("neither inputs nor concepts are given", where="X", mend="give a table of concepts")
         if concepts is None:
             X, y = validate_data(self, X, y)
             self.coding_: Coding | None = None
@@ -130,6 +134,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
             self.coding_ = learned(concepts) if coding is None else coding
             self.concepts_ = list(self.coding_.names)
             values = encoded(concepts, self.coding_)
+            _check_labels(y)
         check_classification_targets(y)
         self._check_lengths(values, y)
         self.classes_ = np.unique(y)
@@ -412,7 +417,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         if hasattr(self.classifier_, "predict_proba"):
             return np.asarray(self.classifier_.predict_proba(values), np.float64)
         found = called(self.classifier_, values)
-        if found.ndim == 1 or found.shape[1] == 1:
+        if found.shape in ((len(values),), (len(values), 1)):
             second = found.reshape(-1)
             found = np.stack([1 - second, second], axis=1)
         if found.shape != (len(values), len(self.classes_)):
@@ -450,7 +455,7 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
     def _class(self, target: Any) -> int:
         if target is None:
             return len(self.classes_) - 1
-        if target not in self.classes_:
+        if np.ndim(target) or target not in self.classes_:
             mend = f"give {listed(self.classes_.tolist())}"
             raise BadConcepts(f"there is no class {target!r}", where="target", mend=mend)
         return int(np.flatnonzero(self.classes_ == target)[0])
@@ -480,6 +485,13 @@ class ConceptPredictor(ClassifierMixin, BaseEstimator):
         if unseen:
             said = f"{sum(unseen)} of {len(values)} answers rest on {len(unseen)} combinations never seen in training"
             warnings.warn(said, UnseenWarning, stacklevel=3)
+
+
+def _check_labels(y: npt.NDArray[Any]) -> None:
+    missing = np.array([label is None or label != label for label in y.tolist()])
+    if missing.any():
+        row = int(np.argmax(missing)) + 1
+        raise BadConcepts("the label is missing", where=f"y, row {row}", mend="mend the entry or drop the row")
 
 
 def _refusal(verdict: api.Admissibility) -> NotAnswerable:

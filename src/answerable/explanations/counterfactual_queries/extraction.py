@@ -100,6 +100,10 @@ class Extraction:
                 raise BadConcepts(f"it gives shape {second.shape}", where="extractor", mend=mend)
             return [np.stack([1 - column, column], axis=1) for column in probabilities(second, "extractor").T]
         numbers = flat(X)
+        wanted = getattr(self.models[0], "n_features_in_", numbers.shape[1])
+        if numbers.shape[1] != wanted:
+            mend = "give inputs of the shape that was fitted"
+            raise BadConcepts(f"an input holds {numbers.shape[1]} numbers in place of {wanted}", where="X", mend=mend)
         found = [probabilities(model.predict_proba(numbers), "extractor") for model in self.models]
         if self.cells is not None:
             return found
@@ -146,10 +150,10 @@ def _of_few(names: Sequence[str], levels: Sequence[Floats | None]) -> list[Float
 
 
 def _fitted(model: Any, X: Floats, codes: npt.NDArray[np.int64], name: str) -> Any:
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
-    if not hasattr(model, "predict_proba"):
+    if model is not None and not (hasattr(model, "predict_proba") and hasattr(model, "fit")):
         problem, mend = f"{type(model).__name__} gives no probabilities", "give a classifier with predict_proba"
         raise BadConcepts(problem, where=f"extractor of {name}", mend=mend)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
     if len(np.unique(codes)) < 2:  # these rows show one level of those that there are
         model = DummyClassifier()
     return model.fit(X, codes)

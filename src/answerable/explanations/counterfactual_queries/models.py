@@ -11,21 +11,50 @@ from .concepts import BadConcepts
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST = 1e100  # of numbers, whose squares can still be told
+
 
 def as_rows(X: Any) -> Any:
-    """Inputs as something with a length and rows: arrays, tensors and dataframes as they are, lists as arrays."""
-    if hasattr(X, "shape"):
-        return X
-    return np.asarray([np.asarray(entry) for entry in X])
+    """Inputs as something with a length and rows: arrays, tensors and dataframes as they are, lists as arrays.
+
+    Raises
+    ------
+    BadConcepts : no inputs at all, or inputs of different shapes
+    """
+    rows = X
+    if not hasattr(X, "shape"):
+        try:
+            rows = np.asarray([np.asarray(entry) for entry in X])
+        except (TypeError, ValueError):
+            mend = "give one input a row, all of one shape"
+            raise BadConcepts(f"a {type(X).__name__} holds no inputs of one shape", where="X", mend=mend) from None
+    if not len(rows.shape) or not len(rows):
+        raise BadConcepts("there are no inputs", where="X", mend="give one input a row")
+    return rows
 
 
 def flat(X: Any) -> Floats:
-    """(n, n_numbers) float64 of (n, ...) inputs."""
-    array = np.asarray(X, np.float64)
-    if not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))[0])
-        raise BadConcepts("an input is missing or not finite", where=f"X, row {row + 1}", mend="mend or drop the row")
-    return array.reshape(len(array), -1)
+    """(n, n_numbers) float64 of (n, ...) inputs.
+
+    Raises
+    ------
+    BadConcepts : inputs that are no numbers, missing, infinite, or too large to be squared; names the row
+    """
+    try:
+        array = np.asarray(X)
+        if np.iscomplexobj(array):
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise BadConcepts("inputs are no numbers", where="X", mend="turn them into numbers") from None
+    array = array.reshape(len(array), -1)
+    bad = ~(np.abs(array) <= LARGEST).all(axis=1)  # not a number among them
+    if bad.any():
+        where = f"X, row {int(np.argmax(bad)) + 1}"
+        if np.isfinite(array[np.argmax(bad)]).all():
+            raise BadConcepts(f"a number is beyond {LARGEST:g}", where=where, mend="scale the inputs")
+        raise BadConcepts("an input is missing or not finite", where=where, mend="mend or drop the row")
+    return array
 
 
 def called(model: Any, X: Any) -> Floats:

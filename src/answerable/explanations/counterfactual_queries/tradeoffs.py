@@ -15,6 +15,7 @@ from answerable.statistics import Interval, fold_numbers, mean_interval, paired_
 from answerable.subjects.causal_graph import load
 
 from .api import admissible, maximal_features, queried
+from .concepts import columns_of, learned
 from .estimator import ConceptPredictor
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ def tradeoff(
     chosen = [tuple(names) for names in (feature_sets(found, asked) if sets is None else sets)]
     if not chosen:
         raise BadInput("there is no set of features to compare", where="tradeoff", mend="give sets")
+    height = columns_of(concepts).height
+    if height != len(labels):
+        raise BadInput(f"{height} rows of concepts and {len(labels)} labels", where="y", mend="give one a row")
     part = fold_numbers(len(labels), folds, seed=seed, strata=np.unique(labels, return_inverse=True)[1])
     losses, right = out_of_fold(X, concepts, labels, chosen, model or ConceptPredictor(), part)
     return compared(found, asked, chosen, losses, right, level=level)
@@ -150,8 +154,6 @@ def out_of_fold(
     -------
     (n_sets, n) float64 in nats, (n_sets, n) bool
     """
-    from .concepts import columns_of, learned
-
     table = columns_of(concepts)
     coding = learned(table)
     inputs = None if X is None else np.asarray(X)

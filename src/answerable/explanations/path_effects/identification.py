@@ -57,13 +57,16 @@ def identify(
     Raises
     ------
     UnknownName : treatment, outcome or a mediator is no node
-    BadInput : the graph is of descendants alone, or a covariate is an effect of the treatment
+    BadInput : the graph is of descendants alone or has possible edges, or a covariate is an effect of the treatment
     """
     from answerable.subjects.causal_graph import load
 
     whole = load(graph)
     if not whole.whole:
         raise BadInput("it names descendants alone", where="graph", mend="give its edges")
+    if whole.possible:
+        problem = f"the edge {' -> '.join(whole.possible[0])} is only possible"
+        raise BadInput(problem, where="graph", mend="ask with it and without it: an effect is told where both tell it")
     blocks = {block: _nodes(whole, block, columns) for block, columns in mediators.items()}
     named = [treatment, outcome, *itertools.chain(*blocks.values())]
     for name in named:
