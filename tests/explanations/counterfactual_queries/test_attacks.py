@@ -262,6 +262,17 @@ def test_inputs_beyond_arithmetic_are_refused_in_one_line(
     assert not list(Path("store").glob("*/answer.json"))
 
 
+def test_large_sets_are_drawn_by_what_they_leave_out() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"concept_{i}" for i in range(6)]
+    frame = pl.DataFrame({name: rng.integers(0, 2, 90) for name in [*names, "Y"]})
+    graph = {"nodes": names, "directed": [[names[0], names[1]], [names[2], names[3]]]}
+    answer = asked(graph=graph, concepts=frame, queries=[names[0], names[2]], pictures=True)
+    drawn = answer.figures["tradeoff"].wide
+    labels = {row["label"] for layer in drawn["layer"] for row in layer["data"].get("values", []) if "label" in row}
+    assert labels == {"all 6", "all but concept_1", "all but concept_3", "all but concept_1, concept_3"}
+
+
 # Partitions
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_ROWS = 24
+FEW = 3  # concepts that are always named
 LINE = 24  # px from one row to the next
 LONGEST_LABEL = 30  # characters
 # px that a character takes at 16 px semibold, 13 px and 12 px, rather more than less
@@ -60,20 +61,24 @@ def query_graph(
     return graph_chart(rows, edges, width, finding=finding, how=how, description=description)
 
 
-def tradeoff_chart(sets: pl.DataFrame, width: int, *, chosen: str, largest: str, queries: int) -> alt.LayerChart:
+def tradeoff_chart(
+    sets: pl.DataFrame, width: int, *, names: Mapping[str, Sequence[str]], chosen: str, largest: str, queries: int
+) -> alt.LayerChart:
     """Log loss of each set of features, beside how many of the questions it answers.
 
     Parameters
     ----------
     sets : features (words), answerable, log_loss, log_loss_low, log_loss_high
     width : px of the whole figure
+    names : the features of each set, by its words
     chosen, largest : words of the features in use, and of the largest set that answers every question
     queries : number of questions
     """
     rows = sorted(sets.iter_rows(named=True), key=lambda row: (-row["answerable"], row["log_loss"]))
     kept = {row["features"] for row in rows[:MOST_ROWS]} | {chosen, largest}
     shown_rows = [row for row in rows if row["features"] in kept][: MOST_ROWS + 2]
-    labels = _labels([row["features"] for row in shown_rows], 34 if width >= 500 else 18)
+    short = {row["features"]: _left_out(names[row["features"]], names.values()) for row in shown_rows}
+    labels = _labels([short[row["features"]] for row in shown_rows], 34 if width >= 500 else 18)
     data = [
         {
             "label": label, "loss": row["log_loss"], "low": row["log_loss_low"], "high": row["log_loss_high"],
@@ -110,6 +115,15 @@ def tradeoff_chart(sets: pl.DataFrame, width: int, *, chosen: str, largest: str,
         f"{best['answerable']} of {queries} questions) to {max(row['log_loss'] for row in rows):.3f}."
     )
     return _finished(alt.layer(*layers), width, finding, how, description, right=68)
+
+
+def _left_out(own: Sequence[str], sets: Iterable[Sequence[str]]) -> str:
+    """A set in words: by what it leaves out, where that is less than what it holds."""
+    every = list(dict.fromkeys(name for one in sets for name in one))
+    missing = [name for name in every if name not in own]
+    if len(own) <= FEW or len(missing) >= len(own):
+        return ", ".join(own)
+    return f"all but {', '.join(missing)}" if missing else f"all {len(every)}"
 
 
 def _cost(chosen: Mapping[str, Any] | None, largest: Mapping[str, Any] | None, queries: int) -> str:

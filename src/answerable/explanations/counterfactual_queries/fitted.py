@@ -52,6 +52,7 @@ class Fitted:
     target: str
     tradeoff: pl.DataFrame
     cases: pl.DataFrame
+    sets: dict[str, list[str]]
     losses: dict[str, Floats]
     right: dict[str, npt.NDArray[np.bool_]]
     chosen: str
@@ -104,6 +105,7 @@ class Fitted:
             target=classes[target],
             tradeoff=_tradeoff(asked, sets, losses, right),
             cases=cases,
+            sets=dict(zip(words, sets)),
             losses=dict(zip(words, losses)),
             right=dict(zip(words, right)),
             chosen=_words(asked.features),

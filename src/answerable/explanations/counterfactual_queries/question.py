@@ -193,7 +193,7 @@ def _figures(asked: Asked, fitted: Fitted | None, tables: dict[str, Table]) -> d
     }  # fmt: skip
     if fitted is not None:
         drawn["tradeoff"] = Figure.drawn(
-            figures.tradeoff_chart, fitted.tradeoff, chosen=", ".join(asked.features),
+            figures.tradeoff_chart, fitted.tradeoff, names=fitted.sets, chosen=", ".join(asked.features),
             largest=", ".join(asked.largest.features), queries=len(asked.items),
         )  # fmt: skip
         if fitted.cases.height:
