@@ -210,7 +210,7 @@ def again(saved: Answer) -> Question:
             raise BadInput(
                 "it was a live object, which is gone", where=where, mend="ask in Python, with the object at hand"
             )
-        if subjects.digest(parameter["subject"], address) != parameter["digest"]:
+        if subjects.digest(parameter["subject"], address) != parameter.get("digest"):
             raise BadInput(
                 f"{address} is not the one that was asked", where=where, mend="put back the one with that digest"
             )

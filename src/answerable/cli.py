@@ -294,11 +294,11 @@ def diff(first: Path, second: Path, /) -> int:
         The saved answers.
     """
     from answerable.answer import Answer
-    from answerable.comparing import asked_differently, differences
+    from answerable.comparing import asked_differently, differences, said_differently
 
     answers = Answer.load(first), Answer.load(second)
     found = differences(*answers)
-    for line in asked_differently(*answers):
+    for line in [*asked_differently(*answers), *said_differently(*answers)]:
         terminal.show_line(line)
     rows = [
         [

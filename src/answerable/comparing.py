@@ -97,12 +97,29 @@ def asked_differently(first: Answer, second: Answer) -> list[str]:
     ]
 
 
+def said_differently(first: Answer, second: Answer) -> list[str]:
+    """A line for each thing that no difference of numbers tells: verdicts, voided answers, metrics of one of them."""
+    verdicts = [answer.verdict.word if answer.verdict else "none" for answer in (first, second)]
+    lines = [f"verdict differs: {verdicts[0]} and {verdicts[1]}"] if verdicts[0] != verdicts[1] else []
+    for name, answer, other in (("first", first, second), ("second", second, first)):
+        if answer.void:
+            lines.append(f"the {name} answer is void: {answer.void}")
+        lines += [
+            f"{metric} stands in the {name} answer only" for metric in answer.metrics if metric not in other.metrics
+        ]
+    return lines
+
+
 def _metric_difference(name: str, first: Metric, second: Metric) -> Difference:
-    difference = second.value - first.value
     (low, high), (other_low, other_high) = _ends(first), _ends(second)
-    ends = (other_low - high, other_high - low)
+    try:
+        difference, ends = second.value - first.value, (other_low - high, other_high - low)
+        missing = any(math.isnan(number) for number in (difference, *ends))
+    except OverflowError:  # a whole number beyond what a float holds
+        nan = math.nan
+        return Difference(name, first.value, second.value, nan, nan, nan, "cannot be compared", "a number is too large")
     method = "exact" if first.kind == second.kind == "exact" else "both intervals, end against end (conservative)"
-    if any(math.isnan(number) for number in (difference, *ends)):
+    if missing:
         return Difference(
             name, first.value, second.value, difference, *ends, "cannot be compared", "a number is missing"
         )
@@ -123,13 +140,16 @@ def _word(low: float, high: float) -> Word:
 
 
 def _paired_columns(name: str, first: pl.DataFrame, second: pl.DataFrame) -> Iterator[Difference]:
+    import polars as pl
+
     from answerable.statistics import paired_difference_interval
 
     keys = [column for column, kind in first.schema.items() if not kind.is_float()]
     if first.schema != second.schema or first.height < 2 or not first.select(keys).equals(second.select(keys)):
         return
     for column in (column for column in first.columns if column not in keys):
-        pairs = first.select(column).hstack(second.select(second[column].alias("_second"))).drop_nulls().drop_nans()
+        pairs = first.select(column).hstack(second.select(second[column].alias("_second"))).drop_nulls()
+        pairs = pairs.filter(pl.all_horizontal(pl.all().is_finite()))  # infinite values have no mean difference
         before, after = pairs[column].to_numpy(), pairs["_second"].to_numpy()
         if len(before) < 2:
             continue

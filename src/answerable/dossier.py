@@ -273,6 +273,9 @@ def _asked(ask: Ask, settings: asking.Settings) -> Asked:
         return _not_run(ask, str(error))
     except Exception as error:  # one ask's bug must not take the other answers with it
         return _not_run(ask, f"{type(error).__name__}: {error}")
+    for name, metric in answer.metrics.items():
+        if metric.unit == P_VALUE and not (math.isnan(metric.value) or 0 <= metric.value <= 1):
+            return _not_run(ask, f"metric {name}: the p-value is {metric.value:g}; the question must keep it in [0, 1]")
     return Asked(ask, answer)
 
 

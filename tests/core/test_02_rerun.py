@@ -47,3 +47,11 @@ def test_a_subject_that_changed_is_refused(tmp_path: Path) -> None:
     table.write_text("a\n2\n")
     with pytest.raises(BadInput, match="is not the one that was asked"):
         again(answer)
+
+
+def test_a_saved_answer_that_names_no_digest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    answer = ask("trivial/rows", table=str(tmp_path / "rows.csv"), store=False)
+    forged = replace(answer, provenance=replace(answer.provenance, parameters={"table": {"subject": "table"}}))
+    with pytest.raises(BadInput, match="is not the one that was asked"):
+        again(forged)

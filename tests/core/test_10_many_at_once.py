@@ -1,12 +1,16 @@
 """Several p-values in one dossier are shown raw and adjusted, and the summary says which the expectations were checked on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scipy.stats import false_discovery_control
 
+from answerable.answer import Answer
 from answerable.dossier import Dossier, Result
+from answerable.question import Question
 from answerable.report import html
+from answerable.run import Run
 from tests.core.conftest import Command
 
 P = [0.001, 0.02, 0.03, 0.04, 0.6]
@@ -54,3 +58,21 @@ def test_the_summary_and_the_report_say_which_were_used(tmp_path: Path, command:
 def test_one_p_value_needs_no_adjusting() -> None:
     assert result("holm", [0.03]).multiplicity == ""
     assert words(result("holm", [0.03])) == ["held"]
+
+
+def test_a_number_that_is_no_p_value_leaves_the_other_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [{"question": "trivial/test", "p": p, "expect": "metrics.p < 0.05"} for p in (0.5, 0.01)]
+    dossier = Dossier.from_mapping({"ask": entries})
+    kind = type(dossier.asks[0].question)
+    answer = kind.answer
+
+    def beyond(self: Question, run: Run) -> Answer:
+        given = answer(self, run)
+        metrics = {"p": replace(given.metrics["p"], value=4 * given.metrics["p"].value)}
+        return replace(given, metrics=metrics) if given.metrics["p"].value == 0.5 else given
+
+    monkeypatch.setattr(kind, "answer", beyond)
+    found = dossier.run()
+    assert found.asked[0].error.endswith("metric p: the p-value is 2; the question must keep it in [0, 1]")
+    assert words(found) == ["not run", "held"]
+    assert found.exit_code == 2

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from answerable.answer import Answer, Metric, Provenance, Table
+from answerable.answer import Answer, Metric, Provenance, Table, Verdict
 from answerable.asking import ask
-from answerable.comparing import differences
+from answerable.comparing import differences, said_differently
 from answerable.errors import BadInput
 from tests.core.conftest import Command
 
@@ -74,3 +74,24 @@ def test_the_command_exits_one_where_something_differs(tmp_path: Path, command: 
     assert other.returncode == 1
     assert "tosses differs: 100 and 50" in other.stdout
     assert "mean of units.heads" not in other.stdout, "whole numbers name the rows"
+
+
+def test_what_no_number_tells_is_said() -> None:
+    count = {"m": Metric(1, kind="exact", method="count")}
+    first = Answer("x", {**count, "old": count["m"]}, verdict=Verdict("flagged"), void="Too few rows.")
+    second = Answer("x", {**count, "new": count["m"]}, verdict=Verdict("clear"))
+    assert said_differently(first, second) == [
+        "verdict differs: flagged and clear",
+        "the first answer is void: Too few rows.",
+        "old stands in the first answer only",
+        "new stands in the second answer only",
+    ]
+    assert said_differently(second, second) == []
+
+
+def test_numbers_beyond_a_float_and_infinite_rows_are_not_compared() -> None:
+    whole, real = Metric(10**400, kind="exact", method="count"), Metric(1.5, kind="exact", method="count")
+    found = differences(answer(whole, [1.0, np.inf, 2.0, 3.0]), answer(real, [1.1, 5.0, np.inf, 3.1]))
+    assert (found[0].word, found[0].method) == ("cannot be compared", "a number is too large")
+    assert found[1].difference == pytest.approx(0.1)
+    assert differences(answer(whole), answer(whole))[0].word == "same"

@@ -95,3 +95,10 @@ def test_bad_input_is_one_line(call, line):
     with pytest.raises(BadInput) as error:
         call()
     assert line in str(error.value)
+
+
+def test_one_row_is_refused():
+    with pytest.raises(BadInput, match="differences"):
+        sign_flip_test([1.0], seed=0)
+    with pytest.raises(BadInput, match="second"):
+        two_sample_test(lambda a, b, axis: a.mean(axis) - b.mean(axis), [1.0, 2.0], [3.0], seed=0)

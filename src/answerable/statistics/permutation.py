@@ -53,7 +53,7 @@ def two_sample_test(
     Parameters
     ----------
     statistic : called with two arrays and ``axis``, as ``lambda a, b, axis: a.mean(axis) - b.mean(axis)``
-    first, second : (n,) and (m,) float64, n, m >= 1
+    first, second : (n,) and (m,) float64, n, m >= 2
     seed : whole number of at least 0; required, unused where the test is exact
     resamples : arrangements drawn; where there are no more than this they are listed instead
     alternative : which statistics count as extreme
@@ -62,7 +62,7 @@ def two_sample_test(
     ------
     BadInput : a value missing (its row, counted from 1, is named), no seed, or a parameter outside its range
     """
-    one, other = numbers_of(first, "first"), numbers_of(second, "second")
+    one, other = numbers_of(first, "first", least=2), numbers_of(second, "second", least=2)
     arrangements = math.comb(len(one) + len(other), len(one))
     return _tested(statistic, (one, other), "independent", arrangements, seed, resamples, alternative, "two-sample")
 
@@ -74,7 +74,7 @@ def sign_flip_test(
 
     Parameters
     ----------
-    differences : (n,) float64, n >= 1, one per pair
+    differences : (n,) float64, n >= 2, one per pair
     seed, resamples, alternative : as in `two_sample_test`
 
     Raises
@@ -85,7 +85,7 @@ def sign_flip_test(
     def mean(values: Floats, axis: int) -> Floats:
         return values.mean(axis=axis)
 
-    sample = numbers_of(differences, "differences")
+    sample = numbers_of(differences, "differences", least=2)
     return _tested(mean, (sample,), "samples", 2 ** len(sample), seed, resamples, alternative, "sign-flip")
 
 
