@@ -39,6 +39,11 @@ def test_the_planted_head_alone_is_crucial(answer: Answer) -> None:
     assert answer.metrics["accuracy_negative"].value <= 0.1  # one word is always said
 
 
+def test_titles_begin_with_a_capital(answer: Answer) -> None:
+    titles = [figure.wide["title"]["text"][0] for figure in answer.figures.values()]
+    assert titles and all(not title[0].islower() for title in titles)
+
+
 def test_putting_the_planted_head_out_ends_the_behaviour(answer: Answer) -> None:
     curve = answer.tables["knock_out"].frame
     assert curve["accuracy"][0] == 1
@@ -337,6 +342,29 @@ def test_a_run_that_was_stopped_goes_on_behind_the_last_finished_stage(
     resumed = ask("path-patching", **asked, store=tmp_path / "store")
     assert not set(before) & set(done[len(before) :])
     assert resumed.without_run() == answer.without_run()
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ([0, 0, 0, 0], "at no layer"),
+        ([0, 1, 0, 0], "at layer 1, and not in the end"),
+        ([0, 1, 1, 0], "at 2 layers, 1 to 2, and not in the end"),
+        ([1, 0, 1, 1], "from layer 2 on"),
+        ([1, 1, 1, 1], "from layer 0 on"),
+    ],
+    ids=["never", "once", "twice", "late", "always"],
+)
+def test_a_title_says_where_the_answer_stands_out(above: list[int], said: str) -> None:
+    from answerable.mechanisms.path_patching.readings_figures import writing_chart
+
+    rows = [
+        {"layer": layer, "place": "out", "words": words, "cosine": cosine, "low": -0.1, "high": 0.1}
+        for layer, high in enumerate(above)
+        for words, cosine in (("answer", 0.2 * high), ("random", 0.0))
+    ]
+    title = " ".join(writing_chart(rows, 736).to_dict()["title"]["text"])
+    assert title == f"The answer stands out from random words {said}"
 
 
 def test_what_would_be_trained_stands_in_a_table(answer: Answer) -> None:

@@ -111,12 +111,7 @@ def writing_chart(mlps: Rows, width: int) -> alt.LayerChart:
     )
     high = {row["layer"]: row["high"] for row in noise}
     of_answer = {row["layer"]: row["cosine"] for row in lines if row["words"] == "answer"}
-    above = [layer for layer in layers if all(of_answer[later] > high[later] for later in layers if later >= layer)]
-    finding = (
-        f"The answer stands out from random words from layer {above[0]} on"
-        if above
-        else "The answer never stands out from random words up to the last layer"
-    )
+    finding = _stands_out([(layer, of_answer[layer] > high[layer]) for layer in layers])
     return finished(
         alt.layer(band, curves).properties(height=220),
         width,
@@ -125,6 +120,19 @@ def writing_chart(mlps: Rows, width: int) -> alt.LayerChart:
         f"{len(words)} curves over {len(layers)} layers: {', '.join(words)}; the answer ends at "
         f"{of_answer[layers[-1]]:.2f}, random words at most {high[layers[-1]]:.2f}.",
     )
+
+
+def _stands_out(layers: Sequence[tuple[int, bool]]) -> str:
+    """What the curve of the answer says: at which layers it lies above the band of random words."""
+    above = [layer for layer, is_above in layers if is_above]
+    last = next((layer for layer, is_above in reversed(layers) if not is_above), None)
+    if not above:
+        return "The answer stands out from random words at no layer"
+    if last is None or above[-1] > last:
+        first = above[0] if last is None else min(layer for layer in above if layer > last)
+        return f"The answer stands out from random words from layer {first} on"
+    at = f"at layer {above[0]}" if len(above) == 1 else f"at {len(above)} layers, {above[0]} to {above[-1]}"
+    return f"The answer stands out from random words {at}, and not in the end"
 
 
 def training_chart(rows: Rows, width: int) -> alt.LayerChart:
