@@ -142,13 +142,14 @@ def components_chart(components: Rows, width: int, *, threshold: float, most: in
         for sign, kind in ((True, "estimate"), (False, "estimate-undecided"))
     ]
     crucial = sum(row["crucial"] for row in drawn)
-    lowest, first = shown[0], _named(shown[0])
+    lowest, named = shown[0], _named(shown[0])
+    first = f"{named[0].upper()}{named[1:]}"
     how = "Point and line: share with its interval; hollow: not crucial. Rules: the threshold."
     how += " Grey: random directions." if banded else ""
     return finished(
         alt.layer(bands, *rules, intervals, *points).properties(height=alt.Step(LINE)),
         width,
-        f"{first[0].upper()}{first[1:]} carries most: without its own signal the answer changes by {lowest['share']:+.1%}",
+        f"{first} carries most: without its own signal the answer changes by {lowest['share']:+.1%}",
         how,
         f"{len(shown)} components by share, from {lowest['share']:+.1%} ({lowest['node']}) to "
         f"{shown[-1]['share']:+.1%} ({shown[-1]['node']}); {crucial} of them crucial.",
