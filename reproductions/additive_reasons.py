@@ -50,6 +50,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from certified(20 if quick else 200)
     yield from where_the_paper_is_wrong()
     yield from pieces_of_networks()
+    yield from kinds_of_models(quick)
     yield from real_tables(quick)
 
 
@@ -211,6 +212,74 @@ def pieces_of_networks() -> Iterator[Row]:
         yield "    grid beyond its range", 0.0, max(0.0, values.max() - found.high[0], found.low[0] - values.min()), ""
 
 
+def kinds_of_models(quick: bool) -> Iterator[Row]:
+    """Models of four packages on tumours: scores, reasons and changes are put to the fitted models themselves."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data.iloc[:, :8], data.target
+    n_cases, n_completions = (5, 10_000) if quick else (50, N_COMPLETIONS)
+    for name, fit in (
+        ("logistic splines", logistic_splines), ("boosting machine", boosting_machine), ("pyGAM", generalized),
+        ("neural additive", neural_additive),
+    ):  # fmt: skip
+        model = fit(X, y)
+        yield from certificates(f"tumours, {name}", model, X, n_cases, n_completions, sizes=False)
+
+
+def logistic_splines(X: pd.DataFrame, y: Any) -> AdditiveModel:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer
+
+    return AdditiveModel.from_sklearn(make_pipeline(SplineTransformer(), LogisticRegression(C=10.0)).fit(X, y), X)
+
+
+def boosting_machine(X: pd.DataFrame, y: Any, pairs: int = 0) -> AdditiveModel:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    options: dict[str, Any] = {"max_rounds": 200, "outer_bags": 2, "n_jobs": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return AdditiveModel.from_ebm(ExplainableBoostingClassifier(interactions=pairs, **options).fit(X, y))
+
+
+def generalized(X: pd.DataFrame, y: Any) -> AdditiveModel:
+    import pygam
+
+    terms = pygam.l(0)
+    for j in range(1, X.shape[1]):
+        terms += pygam.s(j, n_splines=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return AdditiveModel.from_pygam(pygam.LogisticGAM(terms).fit(X.to_numpy(), y), list(X.columns))
+
+
+def neural_additive(X: pd.DataFrame, y: Any) -> AdditiveModel:
+    import torch
+
+    torch.manual_seed(0)
+    rows, target = torch.tensor(((X - X.mean()) / X.std()).to_numpy()), torch.tensor(y.to_numpy(), dtype=torch.float64)
+    networks = {
+        name: torch.nn.Sequential(
+            torch.nn.Linear(1, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+        ).double()
+        for name in X.columns
+    }
+    optimizer = torch.optim.Adam([weight for network in networks.values() for weight in network.parameters()], lr=0.01)
+    for _ in range(100):
+        optimizer.zero_grad()
+        score = sum(network(rows[:, [j]])[:, 0] for j, network in enumerate(networks.values()))
+        torch.nn.functional.binary_cross_entropy_with_logits(score, target).backward()
+        optimizer.step()
+    for j, network in enumerate(networks.values()):  # the scaling becomes part of the first layer
+        first, mean, deviation = network[0], float(X.iloc[:, j].mean()), float(X.iloc[:, j].std())
+        first.bias.data -= first.weight.data[:, 0] * mean / deviation
+        first.weight.data /= deviation
+    domain = {name: (float(X[name].min()), float(X[name].max())) for name in X.columns}
+    return AdditiveModel.from_nam({name: network.eval() for name, network in networks.items()}, domain=domain)
+
+
 def real_tables(quick: bool) -> Iterator[Row]:
     """A boosting machine on COMPAS and on Adult: every certificate is put to the fitted machine itself."""
     tables: tuple[tuple[str, Callable[[], pd.DataFrame], str], ...] = (
@@ -223,7 +292,12 @@ def real_tables(quick: bool) -> Iterator[Row]:
         except CannotRead as absent:
             yield name, None, None, str(absent)
             continue
-        yield from certificates(name, frame.head(4000) if quick else frame, target, 5 if quick else 50)
+        frame = frame.head(4000) if quick else frame
+        X, y = frame.drop(columns=target), frame[target]
+        n_cases, n_completions = (5, 10_000) if quick else (50, N_COMPLETIONS)
+        for pairs in (0, 3):
+            model = boosting_machine(X, y, pairs)
+            yield from certificates(f"{name}, {pairs or 'no'} pairs", model, X, n_cases, n_completions)
 
 
 def compas() -> pd.DataFrame:
@@ -242,50 +316,44 @@ def adult() -> pd.DataFrame:
     return frame.drop(columns=["weight", "education_years"])
 
 
-def certificates(name: str, frame: pd.DataFrame, target: str, n_cases: int) -> Iterator[Row]:
-    """Reasons against random completions, changes against the fitted machine; with pairs and without."""
-    from interpret.glassbox import ExplainableBoostingClassifier
-
-    X, y = frame.drop(columns=target), frame[target]
+def certificates(
+    which: str, model: AdditiveModel, X: pd.DataFrame, n_cases: int, n_completions: int, *, sizes: bool = True
+) -> Iterator[Row]:
+    """Reasons against random completions and changes, both decided by the fitted model."""
     rng = np.random.default_rng(5)
-    for pairs in (0, 3):
-        options: dict[str, Any] = {"max_rounds": 200, "outer_bags": 2, "n_jobs": 1, "random_state": 0}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = ExplainableBoostingClassifier(interactions=pairs, **options).fit(X, y)
-        model = AdditiveModel.from_ebm(fitted)
-        which = f"{name}, {pairs or 'no'} pairs"
-        yield f"{which}: largest difference of scores", 0.0, model.check(X), f"{len(X)} rows, {X.shape[1]} features"
-        rows = X.iloc[rng.choice(len(X), n_cases, replace=False)]
-        encoded = model.encode(rows)
-        start = time.perf_counter()
-        found = cases(model, encoded)
-        seconds = time.perf_counter() - start
-        proved = np.mean([word == "exact" for word in (*found.guarantee_reason, *found.guarantee_change)])
-        yield f"{which}: share proved smallest", 1.0, float(proved), f"{n_cases} cases, {1000 * seconds:.0f} ms"
-        flips = 0
-        for k in range(n_cases):
-            decisions = completed(model, encoded[k], found.reason[k], N_COMPLETIONS // n_cases, rng)
-            flips += int((decisions != found.decision[k]).sum())
-        yield f"{which}: random completions that flip a reason", 0.0, float(flips), f"{N_COMPLETIONS} completions"
-        changed = np.where(found.change, found.worst, encoded)[np.isfinite(found.change_bound)]
-        decided = fitted.predict_proba(decoded(model, changed, X))[:, 1] >= 0.5
-        flipped = np.mean(decided != (found.decision[np.isfinite(found.change_bound)] == 1))
-        yield f"{which}: changes that flip the fitted machine", 1.0, float(flipped), f"{len(changed)} changes"
+    yield f"{which}: largest difference of scores", 0.0, model.check(X), f"{len(X)} rows, {X.shape[1]} features"
+    encoded = model.encode(X.iloc[rng.choice(len(X), n_cases, replace=False)])
+    start = time.perf_counter()
+    found = cases(model, encoded)
+    seconds = time.perf_counter() - start
+    proved = np.mean([word == "exact" for word in (*found.guarantee_reason, *found.guarantee_change)])
+    yield f"{which}: share proved smallest", 1.0, float(proved), f"{n_cases} cases, {1000 * seconds:.0f} ms"
+    which_case = np.repeat(np.arange(n_cases), n_completions // n_cases)
+    completions = np.where(found.reason[which_case], encoded[which_case], drawn(model, len(which_case), rng))
+    flips = int((decided_by_original(model, completions, X) != found.decision[which_case]).sum())
+    yield f"{which}: random completions that flip a reason", 0.0, float(flips), f"{len(completions)} completions"
+    possible = np.isfinite(found.change_bound)
+    changed = np.where(found.change, found.worst, encoded)[possible]
+    flipped = np.mean(decided_by_original(model, changed, X) != found.decision[possible])
+    yield f"{which}: changes that flip the fitted model", 1.0, float(flipped), f"{len(changed)} changes"
+    if sizes:
         yield f"{which}: features in a smallest reason, mean", None, float(found.reason.sum(axis=1).mean()), ""
         yield f"{which}: features in a smallest change, mean", None, float(found.change.sum(axis=1).mean()), ""
 
 
-def completed(
-    model: AdditiveModel, row: np.ndarray, reason: np.ndarray, n_rows: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Decisions of random rows that agree with the row where the reason does."""
-    columns = []
-    for j, shape in enumerate(model.features):
-        n_levels = len(shape.levels)
-        drawn = rng.integers(n_levels, size=n_rows) if n_levels else rng.uniform(shape.low, shape.high, n_rows)
-        columns.append(np.full(n_rows, row[j]) if reason[j] else drawn)
-    return model.decide(np.column_stack(columns).astype(np.float64))
+def drawn(model: AdditiveModel, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Random rows, every feature even over its domain."""
+    columns = [
+        rng.integers(len(shape.levels), size=n_rows) if shape.levels else rng.uniform(shape.low, shape.high, n_rows)
+        for shape in model.features
+    ]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def decided_by_original(model: AdditiveModel, encoded: np.ndarray, like: pd.DataFrame) -> np.ndarray:
+    """What the fitted model itself decides of encoded rows."""
+    assert model.original is not None
+    return np.asarray(model.original(decoded(model, encoded, like))).reshape(-1) >= 0
 
 
 def decoded(model: AdditiveModel, encoded: np.ndarray, like: pd.DataFrame) -> pd.DataFrame:

@@ -10,23 +10,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
+    MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     PolynomialFeatures,
     SplineTransformer,
     StandardScaler,
 )
+from sklearn.svm import SVC
 
 from answerable.errors import AnswerableError, BadInput
 from answerable.subjects.additive_model import AdditiveModel, Pair, Shape, load, marginals, ranges
@@ -70,6 +74,14 @@ PIPELINES = {
     "one-hot": lambda: make_column_transformer(
         (OneHotEncoder(drop="first"), ["home"]), (StandardScaler(), ["age"]), ("passthrough", ["children"])
     ),
+    "by slice, mask and selector": lambda: make_column_transformer(
+        (StandardScaler(), slice(0, 1)),
+        (MinMaxScaler(), [False, True, False, False, False]),
+        (OneHotEncoder(), make_column_selector("home")),
+    ),
+    "one in another": lambda: make_column_transformer(
+        (make_column_transformer((SplineTransformer(n_knots=4), ["age"]), (StandardScaler(), [0])), ["income", "age"])
+    ),
     "twice": lambda: make_column_transformer(
         (SplineTransformer(n_knots=4, degree=2), ["age"]),
         (MinMaxScaler(), ["age", "income"]),
@@ -88,6 +100,31 @@ def test_a_pipeline_keeps_its_scores(name: str, people: tuple[pd.DataFrame, Any]
         assert model.check(X) < 1e-10
         assert "unused" not in model.names
         assert model.logit == isinstance(final, LogisticRegression)
+
+
+def test_a_missing_category_has_its_own_score(people: tuple[pd.DataFrame, Any]) -> None:
+    X, y = people
+    X = X.assign(home=X["home"].astype(object).where(X["home"] != "free", None))
+    for drop in (None, "first"):
+        steps = make_column_transformer((OneHotEncoder(drop=drop), ["home"]), (StandardScaler(), ["age"]))
+        fitted = make_pipeline(steps, StandardScaler(with_mean=False), LogisticRegression()).fit(X, y)
+        model = AdditiveModel.from_sklearn(fitted, X)
+        assert model.check(X) < 1e-12
+        home = model.features[model.names.index("home")]
+        assert home.levels == ("own", "rent")
+        assert home.missing_weight == X["home"].isna().sum()
+        assert model.restrict(missing=False).check(X.dropna()) < 1e-12
+
+
+def test_a_check_takes_any_table_and_refuses_rows_that_prove_nothing(people: tuple[pd.DataFrame, Any]) -> None:
+    X, y = people[0][["age", "income"]], people[1]
+    model = AdditiveModel.from_sklearn(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X)
+    assert model.check(X.to_dict("list")) < 1e-12
+    assert model.check(pl.DataFrame(X.to_dict("list"))) < 1e-12
+    refused(lambda: model.check(X.assign(age=X["age"].where(X["age"] > 30))), "row ")
+    refused(lambda: model.check(X.assign(age=math.inf)), "LogisticRegression: the original model refuses the rows (")
+    by_place = LinearRegression().fit(X.to_numpy(), y)
+    assert AdditiveModel.from_sklearn(by_place, X).check(X[["income", "age"]]) < 1e-12
 
 
 def test_linear_models_keep_their_scores(tumours: tuple[pd.DataFrame, Any]) -> None:
@@ -199,6 +236,26 @@ TENSORS = {"a.domain": np.array([0.0, 1.0]), "a.0.weight": np.ones((1, 1)), "a.0
 )
 def test_tensors_that_are_no_network_are_refused(more: dict[str, Any], line: str) -> None:
     refused(lambda: from_tensors(TENSORS | {name: np.array(value) for name, value in more.items()}), line)
+
+
+class Whole(nn.Module):
+    """A module that adds something of its own to its networks, and gives their parts as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.feature_nns = nn.ModuleDict(networks(1))
+        self.bias = nn.Parameter(torch.tensor(0.75))
+
+    def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        parts = torch.cat([net(rows[:, [j]]) for j, net in enumerate(self.feature_nns.values())], dim=1)
+        return parts.sum(dim=1) + self.bias, parts
+
+
+def test_a_module_is_checked_by_what_it_gives_itself() -> None:
+    whole, ends = Whole().eval(), {"deep": (-3, 3), "wide": (-2, 2)}
+    rows = np.random.default_rng(0).uniform(-2, 2, (100, 2))
+    assert AdditiveModel.from_nam(whole, domain=ends).check(rows) == pytest.approx(0.75)
+    assert AdditiveModel.from_nam(whole, domain=ends, intercept=0.75).check(rows) < 1e-12
 
 
 def test_checking_a_network_leaves_its_precision_as_it_is() -> None:
@@ -345,6 +402,29 @@ def test_what_is_not_additive_is_refused_by_name(tumours: tuple[pd.DataFrame, An
         lambda: AdditiveModel.from_sklearn(late, small), "SplineTransformer comes after a step that changes mean radius"
     )
     refused(lambda: AdditiveModel.from_sklearn(LinearRegression()), "the model is not fitted")
+    clipped = make_pipeline(MaxAbsScaler(clip=True), LinearRegression()).fit(small, y)
+    refused(lambda: AdditiveModel.from_sklearn(clipped, small), "pipeline: MaxAbsScaler clips; fit it with clip=False")
+    single = make_pipeline(
+        KBinsDiscretizer(3, dtype=np.float32, quantile_method="averaged_inverted_cdf"), LinearRegression()
+    )
+    refused(lambda: AdditiveModel.from_sklearn(single.fit(small, y), small), "compares in single precision")
+    scaled = make_pipeline(StandardScaler(), OneHotEncoder(), LinearRegression()).fit(small.round(), y)
+    refused(lambda: AdditiveModel.from_sklearn(scaled), "OneHotEncoder comes after a step that changes mean radius")
+    both = make_column_transformer((OneHotEncoder(), ["mean radius"]), (StandardScaler(), ["mean radius"]))
+    both = make_pipeline(both, LinearRegression()).fit(small.round(), y)
+    refused(lambda: AdditiveModel.from_sklearn(both), "feature mean radius: one step takes it as categories, another")
+
+
+def test_coefficients_that_are_not_those_of_the_score_are_refused(tumours: tuple[pd.DataFrame, Any]) -> None:
+    X, _ = tumours
+    small = (X.iloc[:120, :3] - X.iloc[:120, :3].mean()) / X.iloc[:120, :3].std()
+    three = np.digitize(small["mean radius"], [-0.5, 0.5])
+    votes = SVC(kernel="linear").fit(small, three)  # of every two classes
+    refused(lambda: AdditiveModel.from_sklearn(votes, small), "SVC: not additive: its score is not that of its coeff")
+    two = SVC(kernel="linear").fit(small, three > 1)
+    assert AdditiveModel.from_sklearn(two, small).check(small) < 1e-10
+    centred = PLSRegression(1).fit(X.iloc[:120, :3], three)
+    refused(lambda: AdditiveModel.from_sklearn(centred, X.iloc[:, :3]), "PLSRegression: not additive: its score is not")
 
 
 def test_one_hot_columns_without_their_encoder_are_refused() -> None:
@@ -377,6 +457,9 @@ def test_networks_that_cannot_be_taken_apart_are_refused_by_layer() -> None:
         "feature a, layer 2 (BatchNorm1d): it is no layer that is known",
     )
     refused(lambda: AdditiveModel.from_nam({"a": dropout}, domain={}), "feature a: its domain is None")
+    refused(lambda: AdditiveModel.from_nam(nn.ModuleList([dropout]), domain=ends), "a ModuleList names no feature")
+    nameless = type("ExU", (nn.Module,), {})()
+    refused(lambda: AdditiveModel.from_nam({"a": nn.Sequential(nameless)}, domain=ends), "(ExU): it has no weight and")
     two = nn.Sequential(nn.Linear(1, 2))
     refused(lambda: AdditiveModel.from_nam({"a": two}, domain=ends), "its network has 2 outputs")
 

@@ -70,6 +70,7 @@ CALLS: list[tuple[Call, str]] = [
     (lambda: OUTPUT.restrict({"p": (5, 6)}), "domain, feature p: 5 to 6 lies outside 0 to 1"),
     (lambda: MODEL.restrict(threshold="x"), "threshold: it is x; give a probability"),  # type: ignore[arg-type]
     (lambda: AdditiveModel.from_scorecard(card({"a": {"x": 1e308, "y": -1e308}})), "its scores add up to 1e+308"),
+    (lambda: shapley_values(OUTPUT, POINTS, background=POINTS * 3), "background, row 1, feature p: 1.5 is outside"),
     (lambda: Shape.table("x", [0, 1], [1.0], error=NAN), "feature x: its error is nan"),
 ]  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,21 @@ APPLICANT = {
 def _in_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.QUESTIONS, "additive-reasons", f"{AdditiveReasons.__module__}:AdditiveReasons")
     monkeypatch.setitem(subjects.SUBJECTS, "additive_model", "answerable.subjects.additive_model")
+
+
+def test_the_pages_snippet_runs_and_its_first_remark_holds() -> None:
+    page = (EXAMPLES.parent / "docs" / "questions" / "additive-reasons.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    values = {}
+    for step in ast.parse(block).body:
+        if isinstance(step, ast.Expr):
+            values[ast.unparse(step)] = eval(ast.unparse(step), names)
+        else:
+            exec(ast.unparse(step), names)
+    assert values["model.check(tumours)"] < 1e-10
+    of_regression = values["all_reasons(progress, patients.head(3), tolerance=100)"]
+    assert of_regression["reason"][0].to_list() == ["bmi", "s5"] and of_regression["complete"].all()
 
 
 def files(folder: Path, card: str = CARD, rows: str = ROWS) -> dict[str, str]:
@@ -272,7 +289,37 @@ def shrunk_range(ebm: dict[str, Any]) -> None:
     ebm["features"][8]["min"] = 99.0
 
 
+def one_name_twice(ebm: dict[str, Any]) -> None:
+    ebm["features"][1]["name"] = "sex"
+
+
+def one_term_twice(ebm: dict[str, Any]) -> None:
+    ebm["terms"].append(ebm["terms"][1])
+
+
+def a_score_too_many(ebm: dict[str, Any]) -> None:
+    ebm["terms"][1]["scores"].append(0.5)
+
+
+def a_weight_too_few(ebm: dict[str, Any]) -> None:
+    ebm["terms"][1]["bin_weights"].pop()
+
+
+def a_table_too_small(ebm: dict[str, Any]) -> None:
+    ebm["terms"].append({"term_features": ["sex", "job"], "scores": [[0.5] * 6] * 3})
+
+
+def two_outputs(ebm: dict[str, Any]) -> None:
+    ebm["outputs"] *= 2
+
+
 EDITED = [
+    (one_name_twice, "EBM: two features are called 'sex'; give each a name of its own"),
+    (one_term_twice, "EBM, feature job: two terms are of it; add them up"),
+    (a_score_too_many, "EBM, term job: 7 scores for 6 slots"),
+    (a_weight_too_few, "EBM, term job: 5 weights for 6 slots"),
+    (a_table_too_small, "EBM, term sex & job: 3 by 6 scores for 4 by 6 slots"),
+    (two_outputs, "EBM: it has 2 outputs; fit one EBM for each"),
     (not_a_number, "term saving_accounts: a score is not finite"),
     (another_link, "its link is 'log'; fit it with identity, logit, mlogit"),
     (three_features, "the term sex & job & age joins 3 features"),
@@ -285,6 +332,7 @@ def test_an_edited_ebm_is_refused_by_name(change: Any, line: str) -> None:
     with pytest.raises(AnswerableError, match="; ") as raised:
         ask("additive-reasons", model=edited(change), rows=APPLICANT, store=False)
     assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_bad_background_rows_are_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

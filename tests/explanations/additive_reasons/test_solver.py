@@ -87,6 +87,9 @@ def test_a_change_flips_and_a_smaller_one_does_not(models: list[oracle.TableMode
         worst = low if found.positive[0] else high
         flipped = np.where(found.change()[0], worst, own[0]).sum() + model.offset
         assert (flipped >= 0) != found.positive[0]
+        fewer = [np.isin(np.arange(own.size), one) for one in oracle.subsets(own.size, int(found.change_size[0]) - 1)]
+        kept = np.where(fewer, worst, own[0]).sum(axis=1) + model.offset
+        assert ((kept >= 0) == found.positive[0]).all()
 
 
 def test_minimal_reasons_are_all_there_are(models: list[oracle.TableModel]) -> None:
@@ -413,6 +416,17 @@ def test_many_features_are_sorted_as_few_are() -> None:
         side = abs(own[row].sum() + 0.5)
         losses = np.cumsum(np.sort(excess))
         assert found.reason_size[row] == 100 - (losses <= side if found.positive[row] else losses < side).sum()
+
+
+def test_more_features_than_their_numbers_can_count_are_refused() -> None:
+    n = 2**16
+    own = np.zeros((1, n + 1))
+    own[0, [3, n - 1]] = 2.0, 5.0
+    found = reasons(own[:, :-1], np.zeros(n), own[0, :-1], -6.0)
+    assert np.flatnonzero(found.reason()[0]).tolist() == [3, n - 1]
+    assert np.flatnonzero(found.change()[0]).tolist() == [n - 1]
+    with pytest.raises(BadInput, match="contributions: there are 65,537 features; give at most 65,536"):
+        reasons(own, np.zeros(n + 1), own[0], -6.0)
 
 
 BAD_COMPONENTS = [

@@ -83,7 +83,7 @@ def joint_of(
     ------
     BadInput : a feature whose component is continuous, without background rows
     """
-    rows = None if background is None else model.encode(background)
+    rows = None if background is None else model.encode_background(background)
     parts = []
     for j, (shape, edges) in enumerate(zip(model.features, grid.edges, strict=True)):
         if j in known:

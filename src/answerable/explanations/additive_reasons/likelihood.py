@@ -162,7 +162,7 @@ def shapley_matrix(
     if model.pairs:
         found = _joint_shapley(model, encoded, output, background, weights, width)
     elif output == "probability" and background is not None:
-        rows = model.contributions(model.encode(background))[:, :, 0]
+        rows = model.contributions(model.encode_background(background))[:, :, 0]
         found = [of_probability_over_rows(row, rows, float(model.intercept[0])) for row in own]
     else:
         marginal = marginals(model, background=background, weights=weights)
@@ -187,7 +187,7 @@ def _joint_shapley(
     rows = own_rows(model, grid, encoded)
     offset = float(model.intercept[0]) - (model.cutoff if output == "class" else 0.0)
     if output == "probability" and background is not None:
-        joint, others = Joint([], grid.tables, offset), own_rows(model, grid, model.encode(background))
+        joint, others = Joint([], grid.tables, offset), own_rows(model, grid, model.encode_background(background))
         return [of_joint_probability_over_rows(joint, row, others) for row in rows]
     joint = joint_of(model, grid, offset, background=background, weights=weights)
     if output == "probability":
@@ -220,7 +220,7 @@ def _add_pair(
 ) -> float:
     """Add a pair's Shapley values to its two features; returns its mean."""
     table = pair.values[:, :, 0]
-    rows = None if background is None else model.encode(background)
+    rows = None if background is None else model.encode_background(background)
     first_mass = _bin_masses(model, pair.first, pair.first_edges, rows, weights)
     second_mass = _bin_masses(model, pair.second, pair.second_edges, rows, weights)
     mean = float(first_mass @ table @ second_mass)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from answerable.answer import Answer, Figure, Table
-from answerable.errors import AnswerableError, BadInput
+from answerable.errors import BadInput
 from answerable.question import Field, Question, Subject
 
 if TYPE_CHECKING:
@@ -213,10 +213,7 @@ class AdditiveReasons(Question):
     def _background(self, model: AdditiveModel) -> Any:
         rows = as_rows(self.background)
         if rows is not None:
-            try:
-                model.encode(rows)
-            except AnswerableError as failure:
-                raise failure.within("background") from None
+            model.encode_background(rows)
         return rows
 
     def _tables(self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int]) -> dict[str, Table]:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.compiled import in_threads, kernel
+from answerable.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -26,6 +27,7 @@ Bools = npt.NDArray[np.bool_]
 EPSILON = float(np.finfo(np.float64).eps)
 # Numbers that are whole multiples of this, and not larger than its inverse, add up without rounding.
 _GRID, _LARGEST = 2.0**-20, 2.0**30
+MOST_FEATURES = 2**16  # what the numbers in ``order`` can count
 MOST_INSERTED = 64  # features that are put in order one by one; more are sorted
 
 
@@ -89,12 +91,19 @@ def reasons(
     -------
     Reasons
 
+    Raises
+    ------
+    BadInput : more than 65,536 features
+
     Notes
     -----
     O(n log n) a row for n features: one sort and two running sums.
     """
-    contributions = np.ascontiguousarray(contributions, np.float64)
+    contributions, offset = np.ascontiguousarray(contributions, np.float64), float(offset)
     n_rows, n_features = contributions.shape
+    if n_features > MOST_FEATURES:
+        mend = f"give at most {MOST_FEATURES:,}"
+        raise BadInput(f"there are {n_features:,} features", where="contributions", mend=mend)
     found = _empty(n_rows, n_features)
     held = np.zeros(n_features, bool)
     held[list(frozen)] = True

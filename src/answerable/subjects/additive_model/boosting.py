@@ -106,7 +106,7 @@ def _of_histograms(final: Any, names: Sequence[str]) -> tuple[list[list[Node]], 
         order = [int(j) for j in (*np.flatnonzero(which), *np.flatnonzero(~which))]
         encoder = final._preprocessor.named_transformers_["encoder"]
         for place, entries in zip(order, encoder.categories_, strict=False):
-            levels[place] = tuple(level_name(value) for value in entries if not _is_missing(value))
+            levels[place] = tuple(level_name(value) for value in entries if not is_missing(value))
     return [
         [_binned(one.nodes, one.raw_left_cat_bitsets, order, levels, 0) for one in row] for row in final._predictors
     ], levels
@@ -126,7 +126,8 @@ def _binned(nodes: Any, bitsets: Any, order: list[int], levels: dict[int, tuple[
     return Split(feature, float(node["num_threshold"]), chosen, bool(node["missing_go_to_left"]), left, right)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a category stands for a missing value."""
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 

@@ -52,7 +52,7 @@ def marginals(
     BadInput : no even distribution exists over an infinite domain
     """
     if background is not None:
-        encoded = model.encode(background)
+        encoded = model.encode_background(background)
         return [_of_sample(shape(encoded[:, j])[:, output]) for j, shape in enumerate(model.features)]
     return [_kept(shape, weights, output) for shape in model.features]
 

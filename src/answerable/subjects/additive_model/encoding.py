@@ -46,6 +46,20 @@ def columns_of(X: Any, shapes: Sequence[Shape]) -> list[pl.Series | Floats]:
     return [frame[name] for name in names]
 
 
+def by_place(X: Any, names: Sequence[str]) -> Any:
+    """Rows for a model that knows its columns by their place alone."""
+    return X[list(names)].to_numpy() if hasattr(X, "columns") else X
+
+
+def as_pandas(X: Any) -> Any:
+    """Rows as fitted models take them: an array or a pandas frame as it is, any other table as a pandas frame."""
+    if isinstance(X, np.ndarray) or hasattr(X, "iloc"):
+        return X
+    from answerable.subjects.table import as_table
+
+    return as_table(X).to_pandas()
+
+
 def _is_nan(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
@@ -63,6 +77,8 @@ def encoded_column(shape: Shape, column: Any, numbers: Sequence[int] | None = No
             out[i] = math.nan
             continue
         found = code.get(level_name(entry), code.get(str(entry)))
+        if found is None and isinstance(entry, (bool, np.bool_)):
+            found = code.get(str(int(entry)))  # as an EBM names them
         if found is None:
             raise BadInput(
                 f"{str(entry)[:40]!r} is no category it knows", where=f"row {numbers[i]}, feature {shape.name}",

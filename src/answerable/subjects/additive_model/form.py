@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from answerable.errors import BadInput, unknown
+from answerable.errors import AnswerableError, BadInput, unknown
 
-from .encoding import check_inside, columns_of, encoded_column, narrowed
+from .encoding import as_pandas, check_inside, columns_of, encoded_column, narrowed
 from .parts import Pair, Shape
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class AdditiveModel:
         if not self.classes and self.task != "regression":
             object.__setattr__(self, "classes", tuple(map(str, range(max(self.n_outputs, 2)))))
         names = self.names
-        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise BadInput(f"two features are called {twice!r}", where=self.source, mend="give each a name of its own")
         if not np.isfinite(self.intercept).all():
@@ -246,6 +247,13 @@ class AdditiveModel:
                 check_inside(shape, encoded[:, j], counted)
         return encoded
 
+    def encode_background(self, X: Any) -> Floats:
+        """:meth:`encode` of rows that say how features are distributed; an error says that it is about these."""
+        try:
+            return self.encode(X)
+        except AnswerableError as failure:
+            raise failure.within("background") from None
+
     def _checked_rows(self, rows: Floats) -> Floats:
         if rows.shape[1] != len(self.features):
             columns_of(rows, self.features)  # says so
@@ -297,13 +305,25 @@ class AdditiveModel:
 
         Raises
         ------
-        BadInput : the original model is not at hand
+        BadInput : the original model is not at hand or refuses the rows; a value is missing where the form has no
+            component for that
         """
         if self.original is None:
             mend = "make the form from the fitted object"
             raise BadInput("the original model is not at hand", where=self.source, mend=mend)
-        theirs = np.asarray(self.original(X), np.float64).reshape(-1, self.n_outputs)
-        return float(np.max(np.abs(self.score(self.encode(X, inside=False)) - theirs), initial=0.0))
+        encoded = self.encode(X, inside=False)
+        for j, shape in enumerate(self.features):
+            missing = np.isnan(encoded[:, j])
+            if shape.missing is None and missing.any():
+                row, mend = int(missing.argmax()) + 1, "leave such rows out"
+                raise BadInput("the value is missing", where=f"row {row}, feature {shape.name}", mend=mend)
+        try:
+            theirs = np.asarray(self.original(as_pandas(X)), np.float64).reshape(len(encoded), self.n_outputs)
+        except (ValueError, TypeError, KeyError) as failure:
+            said = " ".join(str(failure).split())[:120]
+            mend = "give rows as it was fitted on"
+            raise BadInput(f"the original model refuses the rows ({said})", where=self.source, mend=mend) from None
+        return float(np.max(np.abs(self.score(encoded) - theirs), initial=0.0))
 
     # -- restricted ---------------------------------------------------------------------------------------------------
 

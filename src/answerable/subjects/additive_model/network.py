@@ -61,7 +61,10 @@ def from_nam(
     ------
     BadInput : a layer that is not known, a network in train mode, no finite domain
     """
-    networks = getattr(networks, "feature_nns", networks)
+    whole, networks = networks, getattr(networks, "feature_nns", networks)
+    if not hasattr(networks, "items"):
+        mend = "give {name: network}, or a module with such a mapping as feature_nns"
+        raise BadInput(f"a {type(networks).__name__} names no feature", where="networks", mend=mend)
     shapes = []
     for name, network in networks.items():
         ends = domain.get(name)
@@ -78,6 +81,9 @@ def from_nam(
         rows = torch.as_tensor(np.asarray(columns, np.float64))
         with torch.no_grad():
             # copies, so that the caller's own networks keep their precision
+            if whole is not networks and callable(whole):  # a module of its own: what it adds up, it knows
+                scores = deepcopy(whole).double()(rows)
+                return (scores[0] if isinstance(scores, tuple) else scores).reshape(-1).numpy()
             parts = [deepcopy(net).double()(rows[:, [j]]).reshape(-1) for j, net in enumerate(networks.values())]
         return torch.stack(parts).sum(0).numpy() + intercept
 
@@ -173,6 +179,8 @@ def layers_of(network: Any, feature: str) -> list[Layer]:
         elif kind in ("ReLU", "ReLU6"):
             found.append(Layer(ceiling=6.0 if kind == "ReLU6" else np.inf))
         elif kind == "ExU":
+            if not (hasattr(step, "weight") and hasattr(step, "bias")):
+                raise BadInput("it has no weight and bias", where=where, mend="name its tensors weight and bias")
             found += _exponential(_array(step.weight).reshape(-1, 1), _array(step.bias).reshape(-1))
         elif kind in ("Dropout", "Identity"):
             if kind == "Dropout" and step.training and step.p > 0:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .encoding import level_edges
+from .encoding import by_place, level_edges
 from .form import AdditiveModel
 from .scikit import Column, continued, summed
 
@@ -64,10 +64,9 @@ def from_pygam(gam: Any, names: Sequence[str] = ()) -> AdditiveModel:
     binary = link == "logit"
 
     def original(X: Any) -> Any:
-        if not binary:
-            return gam.predict(X)
-        chance = gam.predict_proba(X)
-        return np.log(chance) - np.log1p(-chance)
+        rows = np.asarray(by_place(X, labels), np.float64)
+        # of log odds the sum itself: probabilities near 1 have lost its digits
+        return gam._linear_predictor(rows) if binary else gam.predict(rows)
 
     return AdditiveModel(
         tuple(shapes), np.array([intercept]), task="binary" if binary else "regression",

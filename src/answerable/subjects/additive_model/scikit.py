@@ -7,6 +7,7 @@ added up by feature it gives the shapes. Boosted stumps are step functions from 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ import numpy.typing as npt
 
 from answerable.errors import BadInput
 
-from .boosting import shapes_of_trees
-from .encoding import columns_of, encoded_column, level_edges, level_name
+from .boosting import is_missing, shapes_of_trees
+from .encoding import by_place, columns_of, encoded_column, level_edges, level_name
 from .form import AdditiveModel, Task
 from .parts import Shape
 
@@ -30,6 +31,7 @@ class Column(NamedTuple):
     feature : number of the input feature
     edges, origins, coefficients : (p + 1,), (p,), (p, degree + 1), as in :class:`Shape`
     levels : categories, where the feature is one
+    missing : its value where the feature's is missing; None where that may not be
     """
 
     feature: int
@@ -37,6 +39,7 @@ class Column(NamedTuple):
     origins: Floats
     coefficients: Floats
     levels: tuple[str, ...] = ()
+    missing: float | None = None
 
 
 def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
@@ -75,9 +78,11 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
     _refuse_other_links(final)
     task, classes = _task(final, len(intercept))
     _refuse_one_hot(shapes, X)
+    original = getattr(estimator, "decision_function", None) or estimator.predict
+    by_name = hasattr(estimator, "feature_names_in_")
     return AdditiveModel(
         tuple(shapes), intercept, task=task, classes=classes, logit=_is_logistic(final), source=type(final).__name__,
-        original=getattr(estimator, "decision_function", None) or estimator.predict,
+        original=original if by_name else lambda rows: original(by_place(rows, names)),
     )  # fmt: skip
 
 
@@ -125,7 +130,7 @@ def _through(step: Any, columns: list[Column], names: Sequence[str]) -> list[Col
         factor, shift = _affine(step, kind, len(columns))
         return [_scaled(column, factor[j], shift[j]) for j, column in enumerate(columns)]
     if kind == "OneHotEncoder":
-        return [one for column, found in zip(columns, _one_hot(step), strict=True) for one in found(column)]
+        return [one for j, column in enumerate(columns) for one in _one_hot(step, j, _raw(column, kind, names))]
     if kind == "KBinsDiscretizer":
         return [one for j, column in enumerate(columns) for one in _binned(step, j, _raw(column, kind, names))]
     if kind == "SplineTransformer":
@@ -138,23 +143,21 @@ def _through(step: Any, columns: list[Column], names: Sequence[str]) -> list[Col
 
 def _through_columns(step: Any, columns: list[Column], names: Sequence[str]) -> list[Column]:
     found: list[Column] = []
-    for _, inner, chosen in step.transformers_:
+    for name, inner, _ in step.transformers_:
         if isinstance(inner, str) and inner == "drop":
             continue
-        wanted = [chosen] if isinstance(chosen, (str, int)) else list(np.atleast_1d(chosen))
-        if wanted and isinstance(wanted[0], (bool, np.bool_)):
-            wanted = list(np.flatnonzero(wanted))
-        places = [list(names).index(str(one)) if isinstance(one, str) else int(one) for one in wanted]
-        found += _through(None if isinstance(inner, str) else inner, [columns[place] for place in places], names)
+        # names, numbers, slices and masks alike are resolved there, whatever columns came in
+        chosen = [columns[place] for place in step._transformer_to_input_indices[name]]
+        found += _through(None if isinstance(inner, str) else inner, chosen, names)
     return found
 
 
 def _affine(step: Any, kind: str, n_columns: int) -> tuple[Floats, Floats]:
     """Factor and shift of each column."""
     ones, zeros = np.ones(n_columns), np.zeros(n_columns)
+    if getattr(step, "clip", False):
+        raise BadInput(f"{kind} clips", where="pipeline", mend="fit it with clip=False")
     if kind == "MinMaxScaler":
-        if step.clip:
-            raise BadInput("MinMaxScaler clips", where="pipeline", mend="fit it with clip=False")
         return step.scale_, step.min_
     scale = ones if step.scale_ is None else np.asarray(step.scale_)
     center = (
@@ -166,7 +169,8 @@ def _affine(step: Any, kind: str, n_columns: int) -> tuple[Floats, Floats]:
 def _scaled(column: Column, factor: float, shift: float) -> Column:
     coefficients = column.coefficients * factor
     coefficients[:, 0] += shift
-    return column._replace(coefficients=coefficients)
+    missing = None if column.missing is None else column.missing * factor + shift
+    return column._replace(coefficients=coefficients, missing=missing)
 
 
 def _raw(column: Column, kind: str, names: Sequence[str]) -> Column:
@@ -178,27 +182,34 @@ def _raw(column: Column, kind: str, names: Sequence[str]) -> Column:
     return column
 
 
-def _one_hot(step: Any) -> list[Any]:
+def _one_hot(step: Any, j: int, column: Column) -> list[Column]:
     if getattr(step, "infrequent_categories_", None) is not None and any(
         entry is not None for entry in step.infrequent_categories_
     ):
         raise BadInput("OneHotEncoder joins rare categories", where="pipeline", mend="fit it without min_frequency")
 
-    def columns_of(j: int, column: Column) -> list[Column]:
-        levels = tuple(level_name(value) for value in step.categories_[j])
-        edges = level_edges(len(levels))
-        dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
-        indicators = np.eye(len(levels))
-        return [
-            Column(column.feature, edges, np.zeros(len(levels)), indicators[k][:, None], levels)
-            for k in range(len(levels))
-            if dropped is None or k != dropped
-        ]
-
-    return [lambda column, j=j: columns_of(j, column) for j in range(len(step.categories_))]
+    entries = step.categories_[j]
+    absent = np.array([is_missing(value) for value in entries])
+    if absent.sum() > 1:
+        mend = "write missing values in one way"
+        raise BadInput("OneHotEncoder tells None from NaN", where="pipeline", mend=mend)
+    levels = tuple(level_name(value) for value in entries[~absent])
+    edges = level_edges(len(levels))
+    dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
+    indicators = np.eye(len(entries))[:, ~absent]
+    return [
+        Column(
+            column.feature, edges, np.zeros(len(levels)), indicators[k][:, None], levels,
+            float(absent[k]) if absent.any() else None,
+        )
+        for k in range(len(entries))
+        if dropped is None or k != dropped
+    ]  # fmt: skip
 
 
 def _binned(step: Any, j: int, column: Column) -> list[Column]:
+    if step.dtype is np.float32:
+        raise BadInput("KBinsDiscretizer compares in single precision", where="pipeline", mend="fit it with dtype=None")
     inner = np.asarray(step.bin_edges_[j])[1:-1]
     edges: Floats = np.array([-np.inf, *inner, np.inf])
     n_bins = len(edges) - 1
@@ -224,7 +235,8 @@ def _splines(step: Any, j: int, column: Column) -> list[Column]:
         places = np.searchsorted(pieces.x, inner[:-1], side="right") - 1
         coefficients = pieces.c[::-1, places].T
         columns.append(continued(column.feature, inner, coefficients, step.extrapolation))
-    return columns
+    missing = 0.0 if getattr(step, "handle_missing", "error") == "zeros" else None
+    return [column._replace(missing=missing) for column in columns]
 
 
 def continued(feature: int, knots: Floats, coefficients: Floats, how: str) -> Column:
@@ -253,6 +265,7 @@ def _linear(final: Any, columns: list[Column], names: Sequence[str], named: bool
             f"{weights.shape[1]} coefficients for {len(columns)} columns", where="pipeline", mend="fit it again"
         )
     intercept = np.broadcast_to(np.asarray(final.intercept_, np.float64), len(weights)).copy()
+    _refuse_no_sum(final, weights, intercept)
     shapes = []
     for j, name in enumerate(names):
         own = [(column, weights[:, c]) for c, column in enumerate(columns) if column.feature == j]
@@ -261,11 +274,27 @@ def _linear(final: Any, columns: list[Column], names: Sequence[str], named: bool
     return shapes, intercept
 
 
+def _refuse_no_sum(final: Any, weights: Floats, intercept: Floats) -> None:
+    """Coefficients may belong to something else than the output: votes of pairs of classes, centred columns."""
+    rows = np.random.default_rng(0).normal(size=(8, weights.shape[1]))
+    with warnings.catch_warnings():  # that the rows' columns have no names
+        warnings.simplefilter("ignore", UserWarning)
+        theirs = np.asarray((getattr(final, "decision_function", None) or final.predict)(rows), np.float64)
+    ours = rows @ weights.T + intercept
+    size = np.abs(rows) @ np.abs(weights).T + np.abs(intercept)
+    if theirs.size != ours.size or not (np.abs(theirs.reshape(ours.shape) - ours) <= 1e-6 * size).all():
+        mend = "give a model whose score is the sum of its coefficients times columns"
+        raise BadInput("not additive: its score is not that of its coefficients", where=type(final).__name__, mend=mend)
+
+
 def summed(name: str, own: list[tuple[Column, Floats]], n_outputs: int) -> Shape:
     """One feature's columns times their coefficients, over the union of their edges."""
     if not own:
         return Shape.line(name, np.zeros(n_outputs))
-    levels = next((column.levels for column, _ in own if column.levels), ())
+    levels = own[0][0].levels
+    if any(column.levels != levels for column, _ in own):
+        what = "one step takes it as categories, another as numbers or as other categories"
+        raise BadInput(what, where=f"feature {name}", mend="encode it once")
     edges = np.unique(np.concatenate([column.edges for column, _ in own]))
     origins = np.where(np.isfinite(edges[:-1]), edges[:-1], np.where(np.isfinite(edges[1:]), edges[1:], 0.0))
     if levels:
@@ -276,11 +305,14 @@ def summed(name: str, own: list[tuple[Column, Floats]], n_outputs: int) -> Shape
         places = np.clip(np.searchsorted(column.edges, edges[:-1], side="right") - 1, 0, len(column.origins) - 1)
         shifted = _shifted(column.coefficients[places], origins - column.origins[places])
         total[:, : shifted.shape[1]] += shifted[:, :, None] * weight
+    missing = None
+    if all(column.missing is not None for column, _ in own):
+        missing = np.sum([column.missing * weight for column, weight in own], axis=0)
     if levels:
-        return Shape.categories(name, levels, total[:, 0])
+        return Shape.categories(name, levels, total[:, 0], missing=missing)
     low = edges[0] if np.isfinite(edges[0]) else -math.inf
     high = edges[-1] if np.isfinite(edges[-1]) else math.inf
-    return Shape(name, edges, total, origins, low=low, high=high)
+    return Shape(name, edges, total, origins, low=low, high=high, missing=missing)
 
 
 def _shifted(coefficients: Floats, step: Floats) -> Floats:
