@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -61,19 +60,24 @@ def scaled(model: AdditiveModel, unit: float) -> AdditiveModel:
     return dataclasses.replace(model, features=shapes, pairs=pairs, intercept=model.intercept * unit)
 
 
-def exact_scores(model: AdditiveModel, rows: np.ndarray) -> list[list[Fraction]]:
-    """Scores of rows as sums of the stored doubles without rounding."""
+def whole(numbers: np.ndarray) -> np.ndarray:
+    """Doubles as whole multiples of 2^-60, as Python's own numbers: these add up without rounding."""
+    scaled = np.asarray(numbers) * 2.0**60
+    assert (scaled == np.floor(scaled)).all()
+    return np.vectorize(int, otypes=[object])(scaled)
+
+
+def exact_scores(model: AdditiveModel, rows: np.ndarray) -> np.ndarray:
+    """(n_rows, n_outputs) scores of rows as sums of the stored doubles without rounding, in units of 2^-60."""
     parts = [*np.moveaxis(model.contributions(rows), 1, 0), *(pair(rows) for pair in model.pairs)]
-    return [
-        [sum((Fraction(float(part[row, k])) for part in parts), Fraction(float(intercept)))
-         for k, intercept in enumerate(model.intercept)]
-        for row in range(len(rows))
-    ]  # fmt: skip
+    return sum(map(whole, parts), start=whole(model.intercept))
 
 
-def decided(scores: list[list[Fraction]]) -> np.ndarray:
+def decided(scores: np.ndarray) -> np.ndarray:
     """The class of each: the highest score, the first of equal ones; of one score whether it is at least 0."""
-    return np.array([s[0] >= 0 if len(s) == 1 else s.index(max(s)) for s in scores])
+    if scores.shape[1] == 1:
+        return (scores[:, 0] >= 0).astype(bool)
+    return np.array([s.index(max(s)) for s in scores.tolist()])
 
 
 def smallest_sizes(model: AdditiveModel, row: np.ndarray, same: np.ndarray, rows: np.ndarray) -> tuple[int, int | None]:
@@ -115,7 +119,7 @@ def test_reasons_and_changes_equal_enumeration(outputs: int, pairs: int, task: s
         found = cases(model, row[None], tolerance=tolerance)
         scores = exact_scores(model, rows)
         if tolerance is not None:
-            same = np.array([abs(s[0] - scores[place][0]) <= Fraction(tolerance) for s in scores])
+            same = (abs(scores[:, 0] - scores[place, 0]) <= whole(np.array(tolerance))).astype(bool)
         else:
             same = decided(scores) == decided(scores)[place]
             assert found.decision[0] == decided(scores)[place]
@@ -146,7 +150,7 @@ def test_all_reasons_equal_enumeration(outputs: int, pairs: int, task: str, unit
         reachable = rows[:, held] == row[held]
         scores = exact_scores(model, rows)
         if tolerance is not None:
-            same = np.array([abs(s[0] - scores[place][0]) <= Fraction(tolerance) for s in scores])
+            same = (abs(scores[:, 0] - scores[place, 0]) <= whole(np.array(tolerance))).astype(bool)
         else:
             same = decided(scores) == decided(scores)[place]
         others = [j for j in range(len(row)) if j != held]

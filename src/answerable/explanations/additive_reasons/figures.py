@@ -46,7 +46,9 @@ def margin_cascade(features: pl.DataFrame, width: int, *, case: Mapping[str, Any
         for row in shown
     ]  # fmt: skip
     y = _axis_of([row["label"] for row in shown], "Feature", width)
-    x = alt.X("from:Q", title="Taken away, added up [score]", scale=alt.Scale(domain=[0, end], nice=False))
+    x = alt.X(
+        "from:Q", title="Taken away, added up [score]", scale=alt.Scale(domain=[0, end], nice=False), axis=_ticks(width)
+    )
     chart = alt.Chart(alt.InlineData(values=data))
     bars: Any = alt.layer(
         *(
@@ -110,7 +112,8 @@ def shapley_bars(features: pl.DataFrame, width: int, *, output: str, row: int) -
     ]
     unit = {"score": "score", "probability": "probability", "class": "share of decisions"}[output]
     y = _axis_of([entry["label"] for entry in shown], "Feature", width)
-    x = alt.X("shapley:Q", title=f"Shapley value [{unit}]", scale=alt.Scale(domain=[-most, most], nice=False))
+    scale = alt.Scale(domain=[-most, most], nice=False)
+    x = alt.X("shapley:Q", title=f"Shapley value [{unit}]", scale=scale, axis=_ticks(width))
     chart = alt.Chart(alt.InlineData(values=data))
     bars = chart.mark_bar(style=style("ours-soft"), height=11).encode(x=x, y=y)
     points = chart.mark_point(style=style("exact"), size=55).encode(x="shapley:Q", y=y)
@@ -164,7 +167,7 @@ def score_distribution(scores: pl.DataFrame, width: int, *, case: Mapping[str, A
     for label, look in zip(labels, ("baseline-bar", "ours-soft"), strict=True):
         part = alt.Chart(alt.InlineData(values=[entry for entry in data if entry["label"] == label]))
         bars = part.mark_rect(style=style(look)).encode(
-            x=alt.X("from:Q", title="Score less cutoff [score]", scale=x_scale), x2="to:Q",
+            x=alt.X("from:Q", title="Score less cutoff [score]", scale=x_scale, axis=_ticks(width)), x2="to:Q",
             y=alt.Y("bottom:Q", title="Completions", axis=alt.Axis(labels=False, grid=False),
                     scale=alt.Scale(domain=[0, 2.3], nice=False)),
             y2="top:Q",
@@ -264,6 +267,11 @@ def _count(number: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _ticks(width: int) -> alt.Axis:
+    """So few labels that long numbers stand apart."""
+    return alt.Axis(tickCount=8 if width >= 500 else 4)
 
 
 def _axis_of(labels: list[str], title: str, width: int) -> alt.Y:

@@ -31,26 +31,29 @@ def case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.Data
 
     names = np.array(model.names, object)
     bound = np.where(np.isfinite(found.change_bound), found.change_bound, np.nan)
+
+    def named(chosen: Any) -> list[str]:
+        return [", ".join(names[one]) for one in chosen]
+
+    at_line = [None if model.task == "regression" else bool(score == 0) for score in found.score]
     return pl.DataFrame(
         {
             "row": numbers,
             "decision": [_decision(model, int(d)) for d in found.decision],
             "score": found.score,
-            "reason": [", ".join(names[chosen]) for chosen in found.reason],
+            "reason": named(found.reason),
+            "change": [", ".join(values) for values in new_values(model, found)],
             "reason_size": found.reason.sum(axis=1),
-            "reason_bound": found.reason_bound,
+            "change_size": found.change.sum(axis=1),
             "reason_slack": found.reason_slack,
+            "change_slack": found.change_slack,
+            "reason_guarantee": found.guarantee_reason,
+            "change_guarantee": found.guarantee_change,
+            "reason_bound": found.reason_bound,
+            "change_bound": pl.Series(bound).fill_nan(None),
             "in_every_reason": in_words(found.core),
             "in_some_reason": in_words(found.some),
-            "reason_guarantee": found.guarantee_reason,
-            "change": [", ".join(values) for values in new_values(model, found)],
-            "change_size": found.change.sum(axis=1),
-            "change_bound": pl.Series(bound).fill_nan(None),
-            "change_slack": found.change_slack,
-            "change_guarantee": found.guarantee_change,
-            "at_line": pl.Series(
-                [None if model.task == "regression" else bool(s == 0) for s in found.score], dtype=pl.Boolean
-            ),
+            "at_line": pl.Series(at_line, dtype=pl.Boolean),
             "borderline": found.borderline,
         }
     )
@@ -150,7 +153,7 @@ def summary(model: AdditiveModel, found: Cases, numbers: list[int]) -> str:
     never = int((~flips).sum())
     ending = f"; for {never} no change that flips was found" if never and flips.any() else ""
     settled = f"{sizes.mean():.1f} of {n} features settle a decision on average"
-    return f"Over {len(numbers)} cases, {settled} and {flipped}{ending}."
+    return f"Over {len(numbers):,} cases, {settled} and {flipped}{ending}."
 
 
 def verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict | None:
@@ -159,7 +162,7 @@ def verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict |
     if not unproved:
         if len(numbers) == 1:
             return Verdict("proved", "nothing smaller settles the decision, and nothing smaller flips it")
-        return Verdict("proved", f"in each of {len(numbers)} cases nothing smaller settles the decision or flips it")
+        return Verdict("proved", f"in each of {len(numbers):,} cases nothing smaller settles the decision or flips it")
     mend = (
         "fit the model without pairs, or with fewer" if model.pairs else "freeze features, or allow a wider tolerance"
     )

@@ -305,9 +305,8 @@ def summed(name: str, own: list[tuple[Column, Floats]], n_outputs: int) -> Shape
         places = np.clip(np.searchsorted(column.edges, edges[:-1], side="right") - 1, 0, len(column.origins) - 1)
         shifted = _shifted(column.coefficients[places], origins - column.origins[places])
         total[:, : shifted.shape[1]] += shifted[:, :, None] * weight
-    missing = None
-    if all(column.missing is not None for column, _ in own):
-        missing = np.sum([column.missing * weight for column, weight in own], axis=0)
+    of_missing = [column.missing * weight for column, weight in own if column.missing is not None]
+    missing = np.sum(of_missing, axis=0) if len(of_missing) == len(own) else None
     if levels:
         return Shape.categories(name, levels, total[:, 0], missing=missing)
     low = edges[0] if np.isfinite(edges[0]) else -math.inf
