@@ -60,6 +60,7 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
     columns = [_identity(j) for j in range(len(names))]
     for step in steps:
         columns = _through(step, columns, names)
+    _refuse_other_links(final)
     if _is_boosting(final):
         if steps:
             raise BadInput(
@@ -75,7 +76,6 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
         )  # fmt: skip
     if X is not None:
         shapes = _observed(shapes, X)
-    _refuse_other_links(final)
     task, classes = _task(final, len(intercept))
     _refuse_one_hot(shapes, X)
     original = getattr(estimator, "decision_function", None) or estimator.predict
