@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from answerable.answer import Metric
+from answerable.answer import Metric, Table
 from answerable.dossier import Dossier, Result
 from answerable.report import fragment, write
 from tests.report import sample
@@ -134,6 +135,24 @@ def test_a_long_unit_breaks_its_line_and_no_verdict(opened: Any, tmp_path: Path,
     page, _ = opened(write(Result(Dossier(title="t", asks=(asked.ask,)), [asked]), tmp_path / "r.html"), width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".exp .v").first.bounding_box()["height"] < 25
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_table_of_many_columns_scrolls_and_breaks_no_word_but_an_endless_one(
+    opened: Any, tmp_path: Path, width: int
+) -> None:
+    words = pl.DataFrame({f"column {k}": ["checking_account", "a" * 5000 if k == 3 else "moderate"] for k in range(12)})
+    answer = replace(sample.held(), tables={"words": Table(words, dict.fromkeys(words.columns, "a word"))})
+    asked = sample.asked(sample.Flow(text="When Mary"), answer)
+    page, _ = opened(write(Result(Dossier(title="t", asks=(asked.ask,)), [asked]), tmp_path / "r.html"), width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    lines = (
+        "row => [...row.cells].map(cell => { const all = document.createRange(); all.selectNodeContents(cell);"
+        " return all.getClientRects().length; })"
+    )
+    assert page.locator(".data tbody tr").first.evaluate(lines) == [1] * 12
+    endless = page.locator(".data tbody tr").nth(1).locator("td").nth(3).bounding_box()
+    assert endless["width"] < 600
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
