@@ -199,6 +199,14 @@ def test_pictures_fit_and_take_any_name_as_data() -> None:
         assert "<script" not in svg and "\x1b" not in svg and "a" * 40 not in svg
 
 
+def test_a_narrow_picture_has_room_for_its_axis_title() -> None:
+    terms = put(replica="suppressor", rows=2000).tables["terms"].frame
+    for width, title in ((736, "Standard deviation of the curve"), (350, "Deviation")):
+        made = figures.deviations(terms, width, unit="units of the target").to_dict()
+        titles = {layer["encoding"]["x"]["title"] for layer in made["layer"] if "title" in layer["encoding"]["x"]}
+        assert titles == {f"{title} [units of the target]"}
+
+
 def with_words(n: int = 1500) -> pl.DataFrame:
     """Risk rises with one word's level and falls with the other; codes in alphabetical order tell nothing of it."""
     rng = np.random.default_rng(0)

@@ -33,8 +33,8 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
     unit : of the deviations
     """
     rows, which = _largest(terms)
-    title = f"Standard deviation of the curve [{unit}]"
     narrow = width < 500
+    title = f"Deviation [{unit}]" if narrow else f"Standard deviation of the curve [{unit}]"
     highs = [row[name] for row in rows for name in ("sd_model_high", "sd_pattern_high")]
     end = max((high for high in highs if math.isfinite(high)), default=0.0) * 1.05 or 1.0
     for row in rows:
@@ -70,7 +70,8 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
     else:
         how_sure = "is most" if top["verdict"] == "informative and used" else "may be most"
         finding = (
-            f"{_short(top['term'])} {how_sure} informative and used: {top['sd_pattern']:.2f} of {top['sd_model']:.2f}"
+            f"{_short(top['term'])} {how_sure} informative and used: the model's curve spreads by "
+            f"{top['sd_model']:.2f}, its own link by {top['sd_pattern']:.2f}"
         )
     return _finished(
         alt.layer(*layers).properties(height=alt.Step(LINE)),
