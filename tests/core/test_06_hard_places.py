@@ -1,6 +1,9 @@
 """Two processes on one store, a read-only store, a full disk, no current directory: the right outcome, or one line."""
 
 import concurrent.futures
+import errno
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +14,7 @@ import pytest
 
 from answerable import atomic, verification
 from answerable.asking import ask
+from answerable.cli import run
 from answerable.dossier import Dossier
 from answerable.errors import BadInput, CannotRead, DamagedAnswer
 from answerable.run import Run
@@ -203,3 +207,39 @@ def test_a_file_is_written_where_a_link_leads_and_into_a_pipe(tmp_path: Path) ->
 def test_a_name_as_long_as_the_file_system_holds_can_be_written(tmp_path: Path) -> None:
     atomic.write_bytes(tmp_path / ("\U0001f600" * 63), b"x")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_ten_thousand_stored_answers_are_listed_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last, lines = b"", []
+    for i in range(10_000):
+        line = {"time": "2026-01-01T00:00:00+00:00", "event": "answered", "key": f"{i:064x}", "question": "q"}
+        line |= {"seed": i, "note": "n", "previous": hashlib.sha256(last).hexdigest()}
+        last = json.dumps(line).encode()
+        lines.append(last + b"\n")
+    (tmp_path / "journal.jsonl").write_bytes(b"".join(lines))
+    monkeypatch.setattr(verification, "checked_files", lambda folder: pytest.fail(f"{folder} was read"))
+    assert run(["store", "list", "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("\n") == 10_001
+
+
+def test_a_store_that_can_only_be_read_still_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = ask("trivial/mean", numbers=[1.0], store=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def read_only(self: Path, mode: str = "r", *more: object, **options: object) -> object:
+        if set(mode) & set("wax+"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(self, mode, *more, **options)  # type: ignore[call-overload]
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", read_only)
+    again = ask("trivial/mean", numbers=[1.0], store=tmp_path)
+    assert again.from_store
+    assert again.without_run() == first.without_run()
+    assert capsys.readouterr().err == ""
+    monkeypatch.undo()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
