@@ -62,7 +62,7 @@ def races(*, quick: bool) -> list[Race]:
              their_share=1 / n_layers, target_ratio=10, tolerance=1e-4, why="float32 sums in another order"),
         Race(work=f"{10 * n_few} x 192 tokens, {n_few} at once, {counted}", peer=f"ours on {n_few} x 192",
              ours=lambda: catalogue(windows, 1, n_few * 192), theirs=lambda: catalogue(short), compared=False,
-             why="ten times the text: ten times the time, no more memory"),
+             pairs=2, why="ten times the text: ten times the time, no more memory"),
         Race(work="AUROC of 1536 memories over 2000 texts", peer="roc_auc_score, memory by memory",
              package="scikit-learn", ours=lambda: aurocs(labels, activations).values,
              theirs=lambda: np.array([roc_auc_score(labels, activations[:, j]) for j in range(few)]),

@@ -247,7 +247,7 @@ def score_dots(scores: pl.DataFrame, width: int) -> alt.LayerChart:
                 "key": key, "value": min(max(row["value"], -0.5), 1.0), "kind": row["role"],
                 "low": min(max(row["value"] if low is None else low, -0.5), 1.0),
                 "high": min(max(row["value"] if high is None else high, -0.5), 1.0),
-                "said": f"{row['value']:.3f}",
+                "said": f"{row['value']:.3f}".replace("-", "\u2212"),
             }
         )  # fmt: skip
     order, heads = [], []
