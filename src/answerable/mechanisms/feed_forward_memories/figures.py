@@ -190,7 +190,7 @@ def alignment_histogram(histogram: pl.DataFrame, width: int, *, first: str, seco
     most = max([row["share"] for row in rows] + [row["null_share"] for row in rows] + [0.01])
     x = alt.X(
         "low:Q",
-        title="Largest cosine with any feature of the other",
+        title="Largest cosine with any feature of the other [1]",
         scale=alt.Scale(nice=False),
         axis=alt.Axis(values=[edge / 10 for edge in range(-10, 11, 2)], format=".1f"),
     )

@@ -81,7 +81,7 @@ SCORES = {
     "metric": "what is measured, the most reliable first",
     "setting": "how",
     "features": "the feature set",
-    "role": "ours (the model's memories), baseline (learned), control (random)",
+    "role": "ours: the model's memories; baseline: learned; control: random",
     "value": "the score [1]; missing where it is not defined, with the reason in how",
     "low": "lower end; missing for a count",
     "high": "upper end; missing for a count",
