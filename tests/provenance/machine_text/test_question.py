@@ -98,6 +98,7 @@ def test_labels_bring_the_table_with_its_length_row() -> None:
     assert answer.metrics["false_alarms"].value == pytest.approx(1 / 3)
     assert answer.metrics["found"].value == 1.0
     assert {"densities", "length", "roc", "text"} == set(answer.figures)
+    assert "Log-ratio of model to base [nats]" in str(answer.figures["length"].wide)
 
 
 def test_the_control_says_that_the_shorter_is_the_machine_s() -> None:

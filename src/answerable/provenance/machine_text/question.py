@@ -277,7 +277,7 @@ def _tables(found: Reported) -> dict[str, Table]:
 def _figures(found: Reported) -> dict[str, Figure]:
     from . import figures
 
-    name = f"{found.score_name} [{found.unit}]"
+    name = f"{found.score_name[0].upper()}{found.score_name[1:]} [{found.unit}]"
     drawn: dict[str, Figure] = {}
     if found.points.height:
         thresholds = sorted(set(found.drawn_pools["threshold"].to_list()))
