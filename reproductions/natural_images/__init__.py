@@ -74,7 +74,7 @@ def _upsampled(factor: int) -> Callable[[Pixels], Pixels]:
 
 def _checkerboard(pixels: Pixels) -> Pixels:
     signs = 1 - 2 * (np.indices(pixels.shape[:2]).sum(axis=0) % 2)
-    return _as_pixels(pixels / 255 + 0.03 * signs[..., None])
+    return as_pixels(pixels / 255 + 0.03 * signs[..., None])
 
 
 def _phase_noise(pixels: Pixels) -> Pixels:
@@ -82,10 +82,10 @@ def _phase_noise(pixels: Pixels) -> Pixels:
     spectrum = np.fft.rfft2(pixels / 255, axes=(0, 1))
     turned = spectrum * np.exp(1j * rng.uniform(-0.5, 0.5, spectrum.shape[:2]))[..., None]
     turned[0, 0] = spectrum[0, 0]
-    return _as_pixels(np.fft.irfft2(turned, s=pixels.shape[:2], axes=(0, 1)))
+    return as_pixels(np.fft.irfft2(turned, s=pixels.shape[:2], axes=(0, 1)))
 
 
-def _as_pixels(values: np.ndarray) -> Pixels:
+def as_pixels(values: np.ndarray) -> Pixels:
     return np.rint(255 * np.clip(values, 0, 1)).astype(np.uint8)
 
 
