@@ -46,7 +46,9 @@ def densities(scores: pl.DataFrame, thresholds: Sequence[float], width: int, *, 
     groups = [group for group in GROUPS if (scores["group"] == group).any()]
     curves = {group: density(scores_of(scores, group), low, high) for group in groups}
     top = max(float(curve.max()) for _, curve in curves.values())
-    x = alt.X("score:Q", title=f"{name} [1]", scale=alt.Scale(domain=[low, high], nice=False, zero=False))
+    x_axis = alt.Axis(tickCount=max(3, width // 90))
+    x_scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x = alt.X("score:Q", title=f"{name} [1]", scale=x_scale, axis=x_axis)
     y_scale = alt.Scale(domain=[-0.06 * top * len(groups), top * 1.08], nice=False)
     y = alt.Y("density:Q", title="Density [1]", scale=y_scale, axis=alt.Axis(tickCount=4))
     layers: list[Any] = []
