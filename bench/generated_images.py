@@ -133,7 +133,7 @@ def of_batches(network: VisionBackbone, crops: list[views.Pixels]) -> list[Race]
     work = len(crops) * (K + 1) * flops_of(network)
     return [
         Race(
-            work=f"{len(crops)} images, {K} shared views",
+            work=f"{len(crops) * (K + 1)} passes of one crop",
             peer="ours, batches of one",
             ours=lambda threads=threads: _on(threads, lambda: batched.score_samples(crops)),
             theirs=lambda threads=threads: _on(threads, lambda: single.score_samples(crops)),
