@@ -124,6 +124,14 @@ def of_views(network: VisionBackbone, crops: list[views.Pixels]) -> list[Race]:
             why="float32 features, added up in another order",
             target_ratio=2,
         ),
+        Race(
+            work=f"{len(crops)} images, {K} shared views",
+            peer="ours, batches of one",
+            ours=lambda: shared.score_samples(crops),
+            theirs=lambda: ConsistencyDetector(network, n_views=K, views="shared", batch=1).score_samples(crops),
+            tolerance=1e-5,
+            why="float32 features, added up in another order",
+        ),
     ]
 
 
