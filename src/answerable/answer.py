@@ -248,7 +248,8 @@ class RunRecord:
     Parameters
     ----------
     made : when, ISO 8601 with time zone
-    seconds, peak_mb : wall time, and the process's largest memory so far in MB (10^6 bytes)
+    seconds, peak_mb : wall time, with that of finished units which a stopped run left behind, and the process's largest
+        memory so far in MB (10^6 bytes)
     engine, workers : what ran it
     addresses : where each subject was found
     command : a command that asks it again from those places

@@ -159,7 +159,7 @@ def _computed(question: Question, settings: Settings, store: Store | None, prove
         raise
     record = RunRecord(
         made=made,
-        seconds=round(time.perf_counter() - started, 3),
+        seconds=round(time.perf_counter() - started + run.spent, 3),
         peak_mb=round(_peak_mb(), 1),
         engine=settings.engine,
         workers=workers,

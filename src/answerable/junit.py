@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from answerable import atomic
-from answerable.secrets import redacted
+from answerable import atomic, terminal
 
 if TYPE_CHECKING:
     from answerable.dossier import Asked, Result
@@ -61,4 +60,4 @@ def _suite(one: Asked, result: Result) -> ElementTree.Element:
 
 
 def _text(text: str) -> str:
-    return _FORBIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", redacted(text))
+    return _FORBIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", terminal.escaped(text))

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,12 @@ class Run:
     device: str = "cpu"
     checkpoints: Path | None = None
     _counts: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    _spent: list[float] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def spent(self) -> float:
+        """Seconds that earlier, unfinished runs took for the units that this one did not run again."""
+        return sum(self._spent)
 
     @property
     def cache(self) -> Path | None:
@@ -108,15 +115,19 @@ class Run:
         folder = self._checkpoint_folder(label)
         results: dict[int, Result] = {}
         if folder is not None:
-            results = {i: kept[0] for i in range(len(items)) if (kept := _read_unit(folder / f"{i}.npz"))}
+            found = {i: kept for i in range(len(items)) if (kept := _read_unit(folder / f"{i}.npz"))}
+            results = {i: result for i, (result, _) in found.items()}
+            self._spent.append(sum(seconds for _, seconds in found.values()))
         todo = [i for i in range(len(items)) if i not in results]
         with terminal.progress(label, len(items), done=len(results)) as advance:
+            last = time.perf_counter()
             for i, result in compute(todo):
+                seconds, last = time.perf_counter() - last, time.perf_counter()
                 if folder is not None:
                     # A unit that is not kept is only computed again: the disk may be full, or another process may
                     # have answered the same question and taken the folder away.
                     with contextlib.suppress(CannotWrite):
-                        atomic.write_bytes(folder / f"{i}.npz", _unit_bytes(result))
+                        atomic.write_bytes(folder / f"{i}.npz", _unit_bytes(result, seconds))
                 results[i] = result
                 advance()
         return [results[i] for i in range(len(items))]
@@ -161,8 +172,10 @@ def pinned_threads(threads: int) -> Iterator[None]:
             torch.set_num_threads(torch_before)
 
 
-def _unit_bytes(result: Any) -> bytes:
-    """One result as an ``.npz`` without objects: its JSON with arrays taken out, the arrays, and a digest of both."""
+def _unit_bytes(result: Any, seconds: float) -> bytes:
+    """One result as an ``.npz`` without objects: its JSON with arrays taken out, the arrays, its share of wall time,
+    and a digest of all.
+    """
     import io
 
     import numpy as np
@@ -183,7 +196,7 @@ def _unit_bytes(result: Any) -> bytes:
 
     text = json.dumps(encode(without_arrays(result)), allow_nan=False)
     buffer = io.BytesIO()
-    named: dict[str, Any] = {"text": np.frombuffer(text.encode(), np.uint8)} | {
+    named: dict[str, Any] = {"text": np.frombuffer(text.encode(), np.uint8), "seconds": np.float64(seconds)} | {
         f"a{i}": array for i, array in enumerate(arrays)
     }
     np.savez(buffer, **named)
@@ -191,8 +204,8 @@ def _unit_bytes(result: Any) -> bytes:
     return hashlib.sha256(content).digest() + content
 
 
-def _read_unit(path: Path) -> tuple[Any] | None:
-    """The result in a checkpoint, or None where there is none or it is damaged."""
+def _read_unit(path: Path) -> tuple[Any, float] | None:
+    """The result in a checkpoint and its seconds, or None where there is none or it is damaged."""
     import io
 
     try:
@@ -218,7 +231,7 @@ def _read_unit(path: Path) -> tuple[Any] | None:
             return {name: with_arrays(entry) for name, entry in value.items()}
         return [with_arrays(entry) for entry in value] if isinstance(value, list) else value
 
-    return (with_arrays(decode(json.loads(arrays["text"].tobytes()))),)
+    return with_arrays(decode(json.loads(arrays["text"].tobytes()))), float(arrays.get("seconds", 0.0))
 
 
 def all_cores() -> int:

@@ -15,6 +15,7 @@ import pytest
 from answerable import atomic
 from answerable.asking import Settings
 from answerable.dossier import Dossier
+from answerable.run import Run
 from answerable.store import Store
 from tests.core.conftest import Command
 
@@ -121,6 +122,27 @@ def test_another_number_of_workers_finishes_what_one_began(
     ours, theirs = json.loads(finished.stdout), json.loads(alone.stdout)
     del ours["run"], theirs["run"]
     assert ours == theirs
+
+
+def test_time_spent_before_the_stop_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time told is that of an uninterrupted run: units left behind bring theirs along, the one under way does not."""
+    clock = [0.0]
+    monkeypatch.setattr("answerable.run.time.perf_counter", lambda: clock[0])
+
+    def unit(number: int) -> int:
+        clock[0] += 10.0 + number
+        if number == 2 and clock[0] < 100:
+            raise KeyboardInterrupt
+        return number
+
+    first, second, third = (Run(checkpoints=tmp_path) for _ in range(3))
+    with pytest.raises(KeyboardInterrupt):
+        first.each(unit, range(4), "units")
+    clock[0] = 1000.0
+    assert second.each(unit, range(4), "units") == [0, 1, 2, 3]
+    assert clock[0] - 1000.0 + second.spent == 10 + 11 + 12 + 13
+    assert third.each(unit, range(4), "units") == [0, 1, 2, 3]
+    assert (first.spent, third.spent) == (0.0, 10 + 11 + 12 + 13)
 
 
 def test_a_failed_run_keeps_its_finished_units(tmp_path: Path, command: Command, marks: Callable[[], int]) -> None:

@@ -1,5 +1,6 @@
 """JUnit tells failures from errors, also where the strings are hostile."""
 
+import re
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
@@ -40,7 +41,7 @@ def test_failures_errors_and_warnings_are_told_apart(tmp_path: Path, command: Co
     assert command("dossier", tmp_path / "d.toml", "--junit", tmp_path / "j.xml").returncode == 2
     xmlschema.validate(tmp_path / "j.xml", SCHEMA)
     root = ElementTree.parse(tmp_path / "j.xml").getroot()
-    assert root.get("name") == "A \\u001b[31m & <b> title"
+    assert root.get("name") == "A \\x1b[31m & <b> title"
     assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
         "tests": "5",
         "failures": "1",
@@ -70,6 +71,8 @@ def test_every_outcome_with_any_string_is_valid(tmp_path: Path) -> None:
         asked.append(Asked(Ask("none", cast(Question, None), (), "d"), None, CORPUS[15]))
         junit.write(Result(Dossier(title=CORPUS[16], asks=()), asked), tmp_path / "j.xml")
         xmlschema.validate(tmp_path / "j.xml", SCHEMA)
+        written = (tmp_path / "j.xml").read_text(encoding="utf-8")
+        assert not re.search("[\x1b\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069]", written)  # seen, never obeyed
 
 
 @pytest.mark.parametrize("wrong", ["<testsuites/>", "<testsuite name='x'/>", "<html/>"])
