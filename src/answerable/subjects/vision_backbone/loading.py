@@ -121,7 +121,7 @@ def _vectors(output: Any, name: str, n: int) -> Tensor:
     """The class token after the last normalisation, a pooled map, or what already is a vector; of each of n images."""
     found = getattr(output, "last_hidden_state", output)
     ndim = getattr(found, "ndim", 0)
-    if ndim and len(found) != n:
+    if ndim > 1 and len(found) != n:
         problem = f"it gives {len(found)} vectors for {n} images"
         raise BadInput(problem, where=name, mend="give a network from (B, 3, H, W) to (B, d)")
     if ndim == 3:
