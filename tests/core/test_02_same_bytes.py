@@ -26,8 +26,8 @@ def fresh_workers() -> None:
 
 @pytest.mark.usefixtures("fresh_workers")
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
-    one, four = (bytes_of(tmp_path / str(workers), workers) for workers in (1, 4))
-    assert one == four
+    one, four, sixteen = (bytes_of(tmp_path / str(workers), workers) for workers in (1, 4, 16))
+    assert one == four == sixteen
     assert set(one) == {"answer.json", "tables/units.parquet", "figures/units.vl.json", "figures/units.narrow.vl.json"}
 
 
