@@ -23,7 +23,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
-    MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     PolynomialFeatures,
@@ -402,8 +401,8 @@ def test_what_is_not_additive_is_refused_by_name(tumours: tuple[pd.DataFrame, An
         lambda: AdditiveModel.from_sklearn(late, small), "SplineTransformer comes after a step that changes mean radius"
     )
     refused(lambda: AdditiveModel.from_sklearn(LinearRegression()), "the model is not fitted")
-    clipped = make_pipeline(MaxAbsScaler(clip=True), LinearRegression()).fit(small, y)
-    refused(lambda: AdditiveModel.from_sklearn(clipped, small), "pipeline: MaxAbsScaler clips; fit it with clip=False")
+    clipped = make_pipeline(MinMaxScaler(clip=True), LinearRegression()).fit(small, y)
+    refused(lambda: AdditiveModel.from_sklearn(clipped, small), "pipeline: MinMaxScaler clips; fit it with clip=False")
     single = make_pipeline(
         KBinsDiscretizer(3, dtype=np.float32, quantile_method="averaged_inverted_cdf"), LinearRegression()
     )
