@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from answerable.atomic import failing_in_one_line, write_folder
 from answerable.errors import AnswerableError, BadInput, CannotRead, CannotWrite, DamagedAnswer
+from answerable.verification import as_written, checked_files, files_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -311,7 +312,7 @@ class Answer:
         target, files = Path(folder), self.files()
         with failing_in_one_line(target):
             standing = _standing_key(target)
-            others = _files_in(target) - files.keys() if standing else set()
+            others = files_in(target).keys() - files.keys() if standing else set()
         if standing is not None and (not standing or standing != self.provenance.key):
             what = "another answer stands there" if standing else "something that is not an answer stands there"
             raise CannotWrite(what, where=str(target), mend="name a new folder")
@@ -330,13 +331,13 @@ class Answer:
 
     def files(self) -> dict[str, bytes]:
         """Every file of the saved folder, by its path inside it, the manifest last."""
-        files = {"answer.json": _dump(self._document())}
+        files = {"answer.json": as_written(self._document())}
         for name, table in self.tables.items():
             files[f"tables/{name}.parquet"] = table.parquet
         for name, figure in self.figures.items():
-            files[f"figures/{name}.vl.json"] = _dump(figure.wide)
-            files[f"figures/{name}.narrow.vl.json"] = _dump(figure.narrow)
-        files["manifest.json"] = _dump(
+            files[f"figures/{name}.vl.json"] = as_written(figure.wide)
+            files[f"figures/{name}.narrow.vl.json"] = as_written(figure.narrow)
+        files["manifest.json"] = as_written(
             {"schema": SCHEMA, "sha256": {path: _sha256(content) for path, content in files.items()}}
         )
         return files
@@ -350,8 +351,6 @@ class Answer:
         CannotRead : there is no answer there, or a later version of answerable wrote it
         DamagedAnswer : a file is missing, changed, or was added
         """
-        from answerable.verification import checked_files
-
         return cls.from_files(checked_files(Path(folder)), where=str(folder))
 
     @classmethod
@@ -459,10 +458,6 @@ def _standing_key(target: Path) -> str | None:
         return ""
 
 
-def _files_in(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
-
-
 def _metric_to_json(metric: Metric) -> dict[str, Any]:
     # A missing number is null with its reason beside it; an end that does not exist is left out, so that NaN and
     # None stay apart.
@@ -560,10 +555,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{type(value).__name__} where text should stand")
     return value
-
-
-def _dump(document: Any) -> bytes:
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def _sha256(content: bytes) -> str:

@@ -9,6 +9,17 @@ from pathlib import Path
 from answerable.errors import CannotRead, DamagedAnswer
 
 
+def as_written(document: object) -> bytes:
+    """The bytes of a JSON file of an answer."""
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """All that stands in a folder and its folders, by the path inside it: files, links, pipes."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path for path in paths}
+
+
 def problems(folder: Path) -> list[str]:
     """What is wrong with the folder: one line for each file that was changed, removed or added; empty when all is well.
 
@@ -50,24 +61,17 @@ def _manifest(files: dict[str, bytes], where: str) -> dict[str, str]:
         if not isinstance(entries, dict) or "answer.json" not in entries:
             raise ValueError("it lists no answer.json")
         # No other file names the manifest's own digest, but its bytes follow from what it says.
-        if document.keys() != {"schema", "sha256"} or files["manifest.json"] != _written(document):
+        if document.keys() != {"schema", "sha256"} or files["manifest.json"] != as_written(document):
             raise ValueError("it is not as it was written")
         return entries
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedAnswer("manifest.json is damaged", where=where, mend="ask again") from error
 
 
-def _written(document: dict[str, object]) -> bytes:
-    return (json.dumps(document, indent=1) + "\n").encode("ascii")
-
-
 def _contents(folder: Path) -> dict[str, bytes]:
     try:
-        return {  # a link to a folder or to nothing, a pipe and the like hold no bytes of an answer
-            path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
-            for path in sorted(folder.rglob("*"))
-            if path.is_symlink() or not path.is_dir()
-        }
+        # a link to a folder or to nothing, a pipe and the like hold no bytes of an answer
+        return {name: path.read_bytes() if path.is_file() else b"" for name, path in files_in(folder).items()}
     except OSError as error:
         raise CannotRead(
             (error.strerror or "cannot be read").lower(), where=str(folder), mend="check the permissions"
