@@ -18,6 +18,8 @@ from answerable.statistics import Floats
 Link = Literal["logit", "identity"]
 
 MOST_STEPS = 60
+MOST_HALVES = 40
+ENOUGH = 0.9  # a step may turn the slope along it up by this share of what it went down
 CLOSE = 1e-7  # relative step; Newton's next one would be its square, what is left then is some 1e-13
 FLAT = 1e-10  # a column whose standard deviation is this small beside its values is constant
 ROWS_AT_ONCE = 1024  # a power of two: what is worked out for so many rows stays in the fastest cache
@@ -199,10 +201,10 @@ def _newton(block, weights, target, moments, ridge, start, found, status):  # ty
                 break
             before = g0 * da + g1 * db
             length = 1.0
-            for _half in range(40):
+            for _half in range(MOST_HALVES):
                 add_up(block, j, mean, scale, weights, target, a + length * da, b + length * db, room, at)
                 after = at[0] * da + (at[1] + ridge * (b + length * db)) * db
-                if after <= -0.9 * before:  # the slope along the step has not turned up more than it went down
+                if after <= -ENOUGH * before:
                     break
                 length *= 0.5
             a, b = a + length * da, b + length * db

@@ -15,7 +15,7 @@ from scipy.special import expit
 from answerable.errors import BadInput
 from answerable.statistics import Floats
 
-from .logistic import FLAT, MOST_STEPS, Link, both_classes, shares_of
+from .logistic import ENOUGH, FLAT, MOST_HALVES, MOST_STEPS, Link, both_classes, shares_of
 
 CONVERGED = 1e-10  # relative step; Newton's next one would be its square
 DEPENDENT = 1e-11  # share of a column's variance that the columns before it leave unexplained
@@ -149,10 +149,10 @@ def _newton_together(
         step = -linalg.cho_solve(factor, gradient, check_finite=False)
         along = standard @ step
         length, before = 1.0, float(gradient @ step)
-        for _half in range(40):
+        for _half in range(MOST_HALVES):
             ahead = expit(linear + length * along)
             after = float((shares * (ahead - y)) @ along + (penalty * (beta + length * step)) @ step)
-            if after <= -0.9 * before:
+            if after <= -ENOUGH * before:
                 break
             length /= 2
         beta, linear = beta + length * step, linear + length * along

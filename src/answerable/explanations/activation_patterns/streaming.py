@@ -27,8 +27,10 @@ from .checks import Scale, check_settings, checked_block, refuse_odd_units
 from .logistic import (
     BLOCK_CELLS,
     CLOSE,
+    ENOUGH,
     FITTED,
     FLAT,
+    MOST_HALVES,
     MOST_STEPS,
     ROWS_AT_ONCE,
     SEPARATED,
@@ -43,8 +45,6 @@ from .significance import influences, slope_row, tests_of, welch
 from .solver import TermScores, judged, scores_of
 
 Blocks = Callable[[], Iterable[tuple[ArrayLike, ArrayLike]]]
-ENOUGH = 0.9  # a step may turn the slope along it up by this share of what it went down
-MOST_HALVES = 40
 ANEW = "give a function that reads all rows anew at each call"
 
 
