@@ -7,23 +7,16 @@ progress bars are shown only on a terminal and never after :func:`be_quiet`.
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from answerable import escapes
 from answerable.errors import CannotWrite
 from answerable.secrets import redacted
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-# C0 and C1 controls, line and paragraph separators, bidirectional controls, zero-width marks and invisible tags: shown,
-# never obeyed.
-_CONTROLS = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
 
 _quiet = False
 _status_shown = False
@@ -37,10 +30,8 @@ def be_quiet(quiet: bool = True) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text with every control character shown as ``\\x1b`` or ``\\u202e`` and secrets left out; a line break
-    stays one.
-    """
-    return _CONTROLS.sub(lambda match: _shown(match.group()), redacted(text))
+    """The text with secrets left out and nothing that a terminal would obey; a line break stays one."""
+    return "\n".join(escapes.escaped(line) for line in redacted(text).split("\n"))
 
 
 def show(text: str = "") -> None:
@@ -163,8 +154,3 @@ def flush() -> None:
         if stream is not None:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-
-
-def _shown(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
