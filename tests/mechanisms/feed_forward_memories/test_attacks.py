@@ -381,3 +381,45 @@ def test_what_is_wrong_is_told_before_the_model_runs(monkeypatch: pytest.MonkeyP
         with pytest.raises(BadInput) as raised:
             ask(NAME, model=lm, **{**MODEL, **fields})
         assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("a,x\n" * 50, "concepts, label: 1 values, 50 texts; give at least 10 texts"),
+        ("a,x\nb,y\n" * 9, "concepts, label: 2 values, 18 texts; give at least 10 texts"),
+        ("a,x\n,y\n" * 30, "concepts, row 2: the text is empty"),
+    ],
+    ids=["one label", "too few", "empty text"],
+)
+def test_concepts_that_cannot_be_probed_leave_nothing_half_written(
+    rows: str, told: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "concepts.csv").write_text("text,label\n" + rows)
+    more = ["--concepts", str(tmp_path / "concepts.csv"), "--save", str(tmp_path / "answer")]
+    assert told in refused(asked_of(model, *more), capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["concepts.csv"]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"--absorption": ""}, "letters: 0 letters begin at least 10 words of one token; this needs 20"),
+        ({"--k": "21"}, "field k: k is 21, layer 1 has 20 memories; choose from 1 to 20"),
+        ({"--layer": "3"}, "field layer: there is no layer 3; choose from 0 to 2"),
+    ],
+    ids=["letters", "k", "layer"],
+)
+def test_what_the_model_lacks_leaves_nothing_half_written(
+    more: dict[str, str], told: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {
+        "--model": model,
+        "--text": "abcdefgh" * 20,
+        "--k": "2",
+        "--layer": "1",
+        "--save": str(tmp_path / "answer"),
+    }
+    arguments = [word for pair in (asked | more).items() for word in pair if word]
+    assert told in refused(arguments, capsys)
+    assert not list(tmp_path.iterdir())
