@@ -189,6 +189,9 @@ def test_batches_are_of_like_length_and_within_their_size() -> None:
     assert sorted(i for group in groups for i in group) == list(range(7))
     sizes = [[len(found[i].ids) for i in group] for group in groups]
     assert sizes == [[100], [31, 30], [5, 4, 3, 2]]
+    # A third of 60 and 8 more is the most that 60 is padded by.
+    for longest, together in ((88, 1), (89, 2)):
+        assert len(batches(rows([60, longest]), 1000)) == together
 
 
 def test_log_probabilities_of_texts() -> None:

@@ -22,6 +22,7 @@ from answerable.subjects.language_model.tokens import token_texts
 CHUNK_TOKENS, CHUNK_LOGITS = 64, 2_000_000
 MOST_TOKENS = 512
 BATCH_TOKENS = 4096
+SLACK = 8  # tokens of padding that are cheaper than another pass
 _PROBE_TOKENS = 4
 
 Long = Literal["truncate", "windows"]
@@ -94,11 +95,15 @@ def longest(lm: LanguageModel) -> int | None:
 
 
 def batches(found: Sequence[Piece], batch_tokens: int = BATCH_TOKENS) -> list[list[int]]:
-    """Numbers of the pieces that are read together: of like length, with at most ``batch_tokens`` after padding."""
+    """Numbers of the pieces that are read together: of like length, with at most ``batch_tokens`` after padding.
+
+    None is padded by more than a third of its length and `SLACK`: a processor reads padding as slowly as text.
+    """
     order = sorted(range(len(found)), key=lambda i: -len(found[i].ids))
     groups: list[list[int]] = []
     for i in order:
-        if groups and len(found[groups[-1][0]].ids) * (len(groups[-1]) + 1) <= batch_tokens:
+        longest, n = (len(found[groups[-1][0]].ids), len(groups[-1])) if groups else (0, 0)
+        if groups and longest * (n + 1) <= batch_tokens and longest <= 4 / 3 * len(found[i].ids) + SLACK:
             groups[-1].append(i)
         else:
             groups.append([i])
