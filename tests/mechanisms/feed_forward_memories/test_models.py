@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from tokenizers.normalizers import Lowercase
 
 from answerable.asking import ask
 from answerable.cli import run
@@ -15,6 +17,7 @@ from answerable.mechanisms.feed_forward_memories.absorption import absorption, l
 from answerable.mechanisms.feed_forward_memories.model_source import Window
 from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
+from answerable.subjects.language_model.parts import layer_at
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
 from tests.subjects.tiny_tokenizers import spelled
 
@@ -293,3 +296,32 @@ def test_absorption_is_undecided_where_no_letter_can_be_read_off(monkeypatch: py
     assert found.reason == "0 to 0 of 20 letters have a probe good enough (F1 above 0.6)"
     assert any(limit.startswith("Absorption is undecided") for limit in answer.limits)
     assert parse("metrics.absorption < 0.5").check(answer).word == "not run"
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_recording_leaves_what_the_model_computes_to_the_bit(name: str) -> None:
+    lm = spelled(tiny(name))
+    memories = FFMemories.from_model(lm)
+    (window,) = memories.source.cut(TEXTS[:1])
+    ids = torch.as_tensor(window.ids.astype(np.int64))[None]
+    states: list[torch.Tensor] = []
+
+    def note(_module: Any, _arguments: Any, output: Any) -> None:
+        states.append((output[0] if isinstance(output, tuple) else output).clone())
+
+    handle = layer_at(lm, LAYERS - 1).register_forward_hook(note)
+    with torch.inference_mode():
+        before = lm.model(ids).logits
+        memories.record(TEXTS[:1], ks=(1,))
+        after = lm.model(ids).logits
+    handle.remove()
+    assert torch.equal(before, after)
+    assert len(states) == 3 and all(torch.equal(state, states[0]) for state in states)
+
+
+def test_a_tokenizer_without_case_has_no_first_letters() -> None:
+    lm = spelled(tiny("llama"))
+    assert lm.tokenizer is not None
+    lm.tokenizer.backend_tokenizer.normalizer = Lowercase()
+    with pytest.raises(BadInput, match="the tokenizer knows no case; leave absorption out"):
+        FFMemories.from_model(lm).source.letter_words(10, np.random.default_rng(0))
