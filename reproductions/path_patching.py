@@ -43,8 +43,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from ranks(whole, (1,) if quick else (0, 1, 4, 10))
     yield from crucial(whole)
     yield from screening(traced, whole)
-    yield from calibration(planted_seeds=10 if quick else 100)
-    yield from swapped_labels(traced, whole)
+    yield from calibration(10 if quick else 100, 20 if quick else 100)
+    yield from swapped_labels(traced, whole, 20 if quick else 100)
     if quick:
         return
     yield from knocked_out(traced, range(0, 24, 2), "names")
@@ -106,7 +106,7 @@ def screening(traced, whole: Effects) -> Iterator[Row]:
     yield "screen: of the ten largest heads, found", None, float(len(best[0] & best[1])), ""
 
 
-def calibration(planted_seeds: int) -> Iterator[Row]:
+def calibration(planted_seeds: int, random_seeds: int) -> Iterator[Row]:
     """Planted circuits that must be found alone; random weights, and labels without meaning, where nothing may be."""
     alone = 0
     for seed in range(planted_seeds):
@@ -115,14 +115,20 @@ def calibration(planted_seeds: int) -> Iterator[Row]:
         alone += names == ["0.1"]
     yield "planted circuit found, and nothing else [%]", 100.0, 100 * alone / planted_seeds, f"{planted_seeds} seeds"
     silent, found = 0, []
-    for seed in range(100):
+    for seed in range(random_seeds):
         method = PathPatching(resamples=200, seed=seed)
         noise = trace(random_weights(seed), None, planted_pairs(seed), keep_wrong=True, allow_leaky=True)
         silent += not method.fit(noise).tested.crucial.any()
         swapped = noise.swapped(np.random.default_rng(seed).random(len(noise)) < 0.5)
         found.append(method.fit(swapped).tested.crucial.mean())
-    yield "random weights: models in which nothing is crucial [%]", None, float(silent), "100 seeds; at least 95 asked"
-    note = "100 seeds; at most 5 were asked"
+    quiet = 100 * silent / random_seeds
+    yield (
+        "random weights: models in which nothing is crucial [%]",
+        None,
+        quiet,
+        f"{random_seeds} seeds; at least 95 asked",
+    )
+    note = f"{random_seeds} seeds; at most 5 were asked"
     yield "random weights, labels swapped: crucial [%]", 5.0, 100 * float(np.mean(found)), note
 
 
@@ -135,17 +141,22 @@ def knocked_out(traced, ranking: range, what: str, *, rank: int | None = None) -
         yield f"{what}: accuracy with {row['knocked_out']} heads put out, other words", None, row["accuracy"], note
 
 
-def swapped_labels(traced, whole: Effects) -> Iterator[Row]:
+def swapped_labels(traced, whole: Effects, draws: int) -> Iterator[Row]:
     """Prompt and twin change places at random: whole activations, so that both directions are computed only once."""
     both = whole.method.fit(traced.swapped([True] * len(traced)))
     rng = np.random.default_rng(0)
     method = PathPatching(rank=None, resamples=200)
     found = []
-    for _ in range(100):
+    for _ in range(draws):
         swap = rng.random(len(traced)) < 0.5
         effects = np.where(swap, both.per_pair, whole.per_pair)
         found.append(method.tested(effects, whole.scale, traced).crucial.mean())
-    yield "names, labels swapped at random: crucial [%]", 5.0, 100 * float(np.mean(found)), "at most 5 asked; 100 draws"
+    yield (
+        "names, labels swapped at random: crucial [%]",
+        5.0,
+        100 * float(np.mean(found)),
+        f"at most 5 asked; {draws} draws",
+    )
 
 
 def translation(lm: LanguageModel, source: str, target: str) -> Iterator[Row]:

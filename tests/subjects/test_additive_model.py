@@ -15,7 +15,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier
@@ -80,6 +80,10 @@ PIPELINES = {
     ),
     "one in another": lambda: make_column_transformer(
         (make_column_transformer((SplineTransformer(n_knots=4), ["age"]), (StandardScaler(), [0])), ["income", "age"])
+    ),
+    "weighted": lambda: ColumnTransformer(
+        [("curve", SplineTransformer(n_knots=4), ["age"]), ("scaled", StandardScaler(), ["income"])],
+        transformer_weights={"curve": 3.0, "scaled": 0.25},
     ),
     "twice": lambda: make_column_transformer(
         (SplineTransformer(n_knots=4, degree=2), ["age"]),

@@ -143,12 +143,14 @@ def _through(step: Any, columns: list[Column], names: Sequence[str]) -> list[Col
 
 def _through_columns(step: Any, columns: list[Column], names: Sequence[str]) -> list[Column]:
     found: list[Column] = []
+    weights = step.transformer_weights or {}
     for name, inner, _ in step.transformers_:
         if isinstance(inner, str) and inner == "drop":
             continue
         # names, numbers, slices and masks alike are resolved there, whatever columns came in
         chosen = [columns[place] for place in step._transformer_to_input_indices[name]]
-        found += _through(None if isinstance(inner, str) else inner, chosen, names)
+        through = _through(None if isinstance(inner, str) else inner, chosen, names)
+        found += [_scaled(column, weights.get(name, 1.0), 0.0) for column in through]
     return found
 
 
