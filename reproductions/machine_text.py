@@ -7,7 +7,6 @@ small model tells of DetectRL, where its file lies beside the checkout (``ANSWER
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from answerable.provenance.machine_text.solver import suspicious
 from answerable.statistics import Calibration, Interval, auroc_interval
 from answerable.subjects import read_corpus
 from answerable.subjects.language_model import load
+from reproductions import DATA
 from reproductions.tiny_pair import assistant_text, help_passages, package_passages, sample, train
 
 Row = tuple[str, float | None, float | None, str]
@@ -88,8 +88,7 @@ def _of_any_length(
 
 def detectrl(*, quick: bool) -> Iterator[Row]:
     """The news domain of DetectRL: the length alone, and a small model alone."""
-    folder = Path(os.environ.get("ANSWERABLE_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
-    path = folder / "machine_text" / "detectrl_xsum_test.json"
+    path = DATA / "machine_text" / "detectrl_xsum_test.json"
     if not path.is_file():
         yield "DetectRL, news: fewer words alone", None, None, "its file is not here"
         return

@@ -43,8 +43,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from ranks(whole, (1,) if quick else (0, 1, 4, 10))
     yield from crucial(whole)
     yield from screening(traced, whole)
-    yield from calibration(10 if quick else 100, 20 if quick else 100)
-    yield from swapped_labels(traced, whole, 20 if quick else 100)
+    yield from calibration(planted_seeds=10 if quick else 100, random_seeds=20 if quick else 100)
+    yield from swapped_labels(traced, whole, draws=20 if quick else 100)
     if quick:
         return
     yield from knocked_out(traced, range(0, 24, 2), "names")
@@ -121,13 +121,8 @@ def calibration(planted_seeds: int, random_seeds: int) -> Iterator[Row]:
         silent += not method.fit(noise).tested.crucial.any()
         swapped = noise.swapped(np.random.default_rng(seed).random(len(noise)) < 0.5)
         found.append(method.fit(swapped).tested.crucial.mean())
-    quiet = 100 * silent / random_seeds
-    yield (
-        "random weights: models in which nothing is crucial [%]",
-        None,
-        quiet,
-        f"{random_seeds} seeds; at least 95 asked",
-    )
+    note = f"{random_seeds} seeds; at least 95 asked"
+    yield "random weights: models in which nothing is crucial [%]", None, 100 * silent / random_seeds, note
     note = f"{random_seeds} seeds; at most 5 were asked"
     yield "random weights, labels swapped: crucial [%]", 5.0, 100 * float(np.mean(found)), note
 
@@ -151,12 +146,8 @@ def swapped_labels(traced, whole: Effects, draws: int) -> Iterator[Row]:
         swap = rng.random(len(traced)) < 0.5
         effects = np.where(swap, both.per_pair, whole.per_pair)
         found.append(method.tested(effects, whole.scale, traced).crucial.mean())
-    yield (
-        "names, labels swapped at random: crucial [%]",
-        5.0,
-        100 * float(np.mean(found)),
-        f"at most 5 asked; {draws} draws",
-    )
+    note = f"at most 5 asked; {draws} draws"
+    yield "names, labels swapped at random: crucial [%]", 5.0, 100 * float(np.mean(found)), note
 
 
 def translation(lm: LanguageModel, source: str, target: str) -> Iterator[Row]:

@@ -8,7 +8,6 @@ and census blocks of the Chinatown games were not at hand, so their values stand
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from math import comb
@@ -32,15 +31,12 @@ from answerable.guarantees.security_games import (
 )
 from answerable.guarantees.security_games.game import actions, payoffs
 from answerable.guarantees.security_games.twins import skew_symmetric, uniform_matrix
+from reproductions import DATA
 
 Row = tuple[str, float | None, float | None, str]
 
 ROOT = Path(__file__).parent.parent
-TRACKS = (
-    Path(os.environ.get("ANSWERABLE_TEST_DATA", ROOT.parent / "shared" / "data"))
-    / "security_games"
-    / "lobeke_elephants.csv"
-)
+TRACKS = DATA / "security_games" / "lobeke_elephants.csv"
 BOX = (2.0530, 2.2837, 15.8790, 16.2038)
 HOMES = [(2.0532352, 16.0857099), (2.2037280, 16.1870564), (2.2, 15.98)]
 EXAMPLES = ROOT / "examples"

@@ -107,8 +107,9 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def extra_data() -> Path | None:
     """The folder of extra data, None where there is none; what is always tested is the replica a test makes itself."""
-    folder = Path(os.environ.get("ANSWERABLE_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
-    return folder if folder.is_dir() else None
+    from reproductions import DATA
+
+    return DATA if DATA.is_dir() else None
 
 
 def pytest_unconfigure() -> None:

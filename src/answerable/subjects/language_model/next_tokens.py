@@ -102,11 +102,13 @@ def batches(found: Sequence[Piece], batch_tokens: int = BATCH_TOKENS) -> list[li
     order = sorted(range(len(found)), key=lambda i: -len(found[i].ids))
     groups: list[list[int]] = []
     for i in order:
-        longest, n = (len(found[groups[-1][0]].ids), len(groups[-1])) if groups else (0, 0)
-        if groups and longest * (n + 1) <= batch_tokens and longest <= 4 / 3 * len(found[i].ids) + SLACK:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
+        length = len(found[i].ids)
+        if groups:
+            padded = len(found[groups[-1][0]].ids)  # what the group's longest makes of each
+            if padded * (len(groups[-1]) + 1) <= batch_tokens and padded <= 4 / 3 * length + SLACK:
+                groups[-1].append(i)
+                continue
+        groups.append([i])
     return groups
 
 
