@@ -64,8 +64,8 @@ def emda(importance: ArrayLike, truth: ArrayLike, *, cost: Cost | ArrayLike = "e
     """
     s, inside = _checked(importance, truth)
     to_truth = _costs_to(inside, np.shape(importance), cost)
-    worst = to_truth.sum(axis=1).max() / to_truth.shape[1]
     room = np.full(to_truth.shape[1], 1.0 / to_truth.shape[1])
+    worst = (to_truth @ room).max()
     return _between_0_and_1(least_transport(s, to_truth, room)[0], worst)
 
 
@@ -78,11 +78,11 @@ def fni_emda(importance: ArrayLike, truth: ArrayLike, *, cost: Cost | ArrayLike 
     """
     s, inside = _checked(importance, truth)
     to_truth = _costs_to(inside, np.shape(importance), cost)
-    outside = ~inside.ravel()
+    outside = np.flatnonzero(~inside)
     # Moving inside the truth is free, so the worst pixel is an outer one; with none outside there is nothing to move.
     from_outside = to_truth[outside]
-    worst = from_outside.sum(axis=1).max(initial=0.0) / to_truth.shape[1]
     room = np.full(to_truth.shape[1], 1.0 / to_truth.shape[1])
+    worst = (from_outside @ room).max(initial=0.0)
     return _between_0_and_1(least_transport(s[outside], from_outside, room)[0], worst)
 
 
