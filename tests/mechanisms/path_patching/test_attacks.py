@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from answerable.answer import Answer
 from answerable.cli import run
 from answerable.errors import BadInput
 from answerable.mechanisms.path_patching import (
@@ -34,6 +35,7 @@ from answerable.mechanisms.path_patching import (
     trace,
 )
 from answerable.mechanisms.path_patching.replicas import planted, planted_pairs, random_twin
+from tests.refusals import refused_by_command
 
 # The letter of each token of the planted model: its end, its words, its fillers.
 LETTERS = "." + string.ascii_uppercase + string.digits + "!#%&" + string.ascii_lowercase[:20]
@@ -302,16 +304,20 @@ def test_tied_weights_stay_tied_in_the_random_twin() -> None:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The planted model with a tokenizer of one letter a token, as a folder."""
+    return kept(tmp_path_factory.mktemp("planted"), planted(0).model)
+
+
+def kept(folder: Path, model: Any) -> Path:
+    """A model and that tokenizer, as a folder."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Split
     from transformers import PreTrainedTokenizerFast
 
-    folder = tmp_path_factory.mktemp("planted")
     tokenizer = Tokenizer(WordLevel({letter: i for i, letter in enumerate(LETTERS)}, unk_token="t"))
     tokenizer.pre_tokenizer = Split(Regex(r"[\s\S]"), "isolated")
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="t").save_pretrained(folder)
-    planted(0).model.save_pretrained(folder)
+    model.save_pretrained(folder)
     return folder
 
 
@@ -344,25 +350,70 @@ def written(path: Path, given: list[dict[str, str]]) -> str:
         (lambda given: [{"positive": row["positive"], "negative": "."} for row in given], "no column 'answer'"),
         (lambda given: [row | {"answer": row["answer"] * 2} for row in given], "no pair has an answer of one token"),
         (lambda given: [row | {"negative": row["positive"]} for row in given], "still answers 24 of 24 twins (100%)"),
+        (lambda given: [row | {"answer": "#"} for row in given],
+         "this model does not show the behaviour: none of 24 prompts is answered right; choose another model"),
+        (lambda given: given[:7], "7 pairs are left (none was dropped), fewer than 10; give more pairs"),
     ],
     ids=[
         "repeated row", "one unit", "blank foil", "overlong prompt", "foil is the answer", "no twin", "no answers",
-        "two tokens", "leaks",
+        "two tokens", "leaks", "no behaviour", "seven pairs",
     ],
 )  # fmt: skip
 def test_a_bad_table_ends_with_one_line(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[..., Any], message: str
 ) -> None:
     path = written(tmp_path / "pairs.csv", change(rows()))
-    said = refused(capsys, tmp_path, "--model", str(saved), "--task", "table", "--table", path)
+    said = refused_by_command(
+        capsys, tmp_path, "path-patching", "--model", str(saved), "--task", "table", "--table", path
+    )
     assert message in said
+
+
+def without_a_map() -> Any:
+    from transformers import CTRLConfig, CTRLLMHeadModel
+
+    words = len(LETTERS)
+    return CTRLLMHeadModel(CTRLConfig(vocab_size=words, n_embd=8, dff=8, n_layer=1, n_head=2, n_positions=32))
+
+
+def near_zero() -> Any:
+    """The planted model with logits so small that none may stand below a line."""
+    model = planted(0).model
+    with torch.no_grad():
+        model.lm_head.weight *= 1e-5
+    return model
+
+
+def quantised() -> Any:
+    model = planted(0).model
+    model.config.quantization_config = {"quant_method": "gptq", "bits": 4}
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "message"),
+    [
+        (without_a_map, [], "there is no map of the architecture 'ctrl'; its modules: transformer(w, dropout, h[1]("),
+        (near_zero, ["--metric", "relative_logit"], "near or below 0; choose centred_logit or logit_difference"),
+        (quantised, ["--train", "5"], "its weights are quantised; name the unquantised model, or a .gguf file"),
+    ],
+    ids=["architecture", "relative logit", "quantised"],
+)
+def test_a_model_that_cannot_be_asked_ends_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: Callable[[], Any], more: list[str], message: str
+) -> None:
+    folder = kept(tmp_path / "model", model())
+    table = written(tmp_path / "pairs.csv", rows())
+    capsys.readouterr()  # what writing the model said
+    asked = ["--model", str(folder), "--task", "table", "--table", table, *more]
+    assert message in refused_by_command(capsys, tmp_path, "path-patching", *asked)
 
 
 def test_an_empty_table_is_told(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("", encoding="utf-8")
-    assert "the file is empty" in refused(
-        capsys, tmp_path, "--model", str(saved), "--task", "table", "--table", str(path)
+    assert "the file is empty" in refused_by_command(
+        capsys, tmp_path, "path-patching", "--model", str(saved), "--task", "table", "--table", str(path)
     )
 
 
@@ -384,28 +435,34 @@ def test_an_empty_table_is_told(saved: Path, tmp_path: Path, capsys: pytest.Capt
 def test_a_setting_that_nothing_reads_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert message in refused(capsys, tmp_path, *arguments)
+    assert message in refused_by_command(capsys, tmp_path, "path-patching", *arguments)
 
 
-def refused(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> str:
-    save = folder / "answer"
-    assert run(["ask", "path-patching", *arguments, "--seed", "0", "--save", str(save)]) == 2
-    said = capsys.readouterr()
-    assert not said.out and "Traceback" not in said.err
-    assert not save.exists()
-    return said.err.strip()
-
-
-def test_a_wrapping_is_read_from_a_file(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = written(tmp_path / "pairs.csv", rows())
-    around = tmp_path / "around.txt"
-    asked = ["--model", str(saved), "--task", "table", "--table", table, "--wrap", f"@{around}"]
+def test_what_was_left_out_and_one_whole_prompt_stand_in_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prompts in a template from a file, to a model stored in half precision; three of 24 rows cannot be used."""
+    model, around, save = kept(tmp_path / "half", planted(0).model.bfloat16()), tmp_path / "around.txt", tmp_path / "it"
+    given = rows()
+    given[1]["answer"], given[2]["answer"], given[3]["answer"] = "AB", "xyz", "#"
+    given[4]["answer"] = f" {given[4]['answer']} "  # a blank that no token has
+    table = written(tmp_path / "pairs.csv", given)
+    asked = ["--model", str(model), "--task", "table", "--table", table, "--wrap", f"@{around}"]
     around.write_text("no place for it", encoding="utf-8")
-    assert "{prompt}" in refused(capsys, tmp_path, *asked)
+    capsys.readouterr()  # what writing the model said
+    assert "{prompt}" in refused_by_command(capsys, tmp_path, "path-patching", *asked)
     around.write_text("ab{prompt}", encoding="utf-8")
     few = ["--resamples", "100", "--draws", "5", "--threshold", "0.0124", "--receivers", "1.0.q"]
-    assert run(["ask", "path-patching", *asked, *few, "--seed", "0", "--json"]) == 0
-    said = capsys.readouterr().out
-    assert "--wrap 'ab{prompt}'" in said  # what is asked again needs no file
-    assert "None of 10 heads and MLPs carries over 0.0124 of" in said and "through 1.0.q." in said
-    assert '"undecided"' in said and "one route of many" in said
+    assert run(["ask", "path-patching", *asked, *few, "--seed", "0", "--save", str(save)]) == 0
+    answer = Answer.load(save)
+    assert answer.summary.startswith("None of 10 heads and MLPs carries over 0.0124 of")
+    assert answer.summary.endswith("through 1.0.q.")
+    assert answer.verdict.word == "undecided" and "one route of many" in answer.verdict.reason
+    assert "--wrap 'ab{prompt}'" in answer.run.command  # what is asked again needs no file
+    shown = dict(answer.tables["pairs"].frame.iter_rows())
+    assert (
+        shown["left out: the answer is not one token"] == "2" and shown["left out: the prompt is answered wrong"] == "1"
+    )
+    assert shown["pairs used"] == "21" and shown["prompts answered right"] == "21 of 22"
+    assert (shown["first prompt"], shown["its twin"]) == ("ab" + given[0]["positive"], "ab" + given[0]["negative"])
+    assert "The model is stored in bfloat16; it was read as float32." in answer.limits

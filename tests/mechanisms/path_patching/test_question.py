@@ -10,7 +10,6 @@ import pytest
 
 from answerable.answer import Answer
 from answerable.asking import ask
-from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.mechanisms.path_patching import Pairs, trace
 from answerable.mechanisms.path_patching.ablation import knock_out
@@ -189,15 +188,6 @@ def test_bad_input_is_one_line(fields: dict[str, object], message: str) -> None:
     with pytest.raises(AnswerableError, match=message) as raised:
         ask("path-patching", **fields, seed=0, store=False)
     assert "\n" not in str(raised.value)
-
-
-def test_bad_input_ends_the_command_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(
-        ["ask", "path-patching", "--replica", "planted", "--rank", "40", "--seed", "0", "--save", str(tmp_path / "x")]
-    )
-    assert code == 2
-    assert "choose from 0 to 15" in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize(

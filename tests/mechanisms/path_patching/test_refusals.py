@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ import polars as pl
 import pytest
 import torch
 
-from answerable.cli import run
 from answerable.errors import BadInput
 from answerable.mechanisms.path_patching import Node, Pair, Pairs, PathPatching, targeted_mask, trace
 from answerable.mechanisms.path_patching.readout import Readout
@@ -19,6 +19,7 @@ from answerable.mechanisms.path_patching.replicas import planted, planted_pairs
 from answerable.subjects.language_model import LanguageModel
 from answerable.subjects.language_model.last_token import record_last
 from answerable.subjects.language_model.pieces import final_state
+from tests.refusals import refused_by_command
 from tests.subjects.tiny_models import tiny
 from tests.subjects.tiny_tokenizers import spelled
 
@@ -107,7 +108,9 @@ def test_soft_caps_stand_before_probabilities_and_before_logits_unless_raw() -> 
 
 def test_a_logit_near_zero_is_no_denominator(letters: LanguageModel) -> None:
     found = anyway(letters, lettered())
-    with pytest.raises(BadInput, match=r"metric relative_logit: the answer's logit is .* near or below 0"):
+    with pytest.raises(
+        BadInput, match=r"metric relative_logit: the answer's logit is .* in the pair of unit '\d+', near"
+    ):
         PathPatching(rank=None, metric="relative_logit").fit(found)
 
 
@@ -168,27 +171,23 @@ def test_a_model_that_is_being_trained_can_be_masked() -> None:
 # -- through the command ------------------------------------------------------------------------------------------------
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert run(["ask", "path-patching", *arguments, "--seed", "0"]) == 2
-    said = capsys.readouterr().err.strip()
-    assert "Traceback" not in said
-    return said
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--replica", "planted", "--rank", "-1"], "greater than or equal to 0"),
+        (["--replica", "planted", "--rank", "-1"], "field rank: it is -1, and should be greater than or equal to 0"),
+        (["--replica", "planted", "--rank", "40"], "rank is 40; choose from 0 to 15"),
         (["--replica", "planted", "--threshold", "0"], "threshold"),
         (["--replica", "planted", "--metric", "logit_difference"], "a logit difference needs a foil"),
         (["--replica", "planted", "--receivers", "0.0.x"], "names no head"),
         (["--replica", "planted", "--path", "total", "--screen"], "cannot follow path total"),
         (["--replica", "planted", "--wrap", "Q: {prompt}"], "leave wrap out"),
     ],
-    ids=["rank", "threshold", "no foil", "receiver", "screen", "wrap"],
+    ids=["rank", "rank beyond", "threshold", "no foil", "receiver", "screen", "wrap"],
 )
-def test_a_bad_field_ends_with_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    assert message in refused(capsys, *arguments)
+def test_a_bad_field_ends_with_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    assert message in refused_by_command(capsys, tmp_path, "path-patching", *arguments)
 
 
 def test_a_dictionary_s_words_of_one_token_come_in_the_tokenizer_s_order(letters: LanguageModel) -> None:

@@ -162,8 +162,9 @@ class PathPatching:
         if self.metric != "relative_logit":
             return here, np.abs(there - here)
         if here.min() < NO_ZERO:
+            unit = trace.units[int(here.argmin())]  # its number would count only the pairs that are left
             raise BadInput(
-                f"the answer's logit is {here.min():.3g} in pair {int(here.argmin()) + 1}, near or below 0",
+                f"the answer's logit is {here.min():.3g} in the pair of unit {unit!r:.60}, near or below 0",
                 where="metric relative_logit",
                 mend="choose centred_logit or logit_difference; a logit has no zero of its own",
             )

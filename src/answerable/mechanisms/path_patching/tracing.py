@@ -201,13 +201,17 @@ def _in_full_precision(lm: LanguageModel) -> tuple[LanguageModel, tuple[str, ...
 
     kinds = {parameter.dtype for parameter in lm.model.parameters()}
     if kinds <= {torch.float32, torch.float64}:
-        return lm, ()
+        return lm, _said_of_files(lm.stored)
     if not all(kind.is_floating_point for kind in kinds):
         raise BadInput("its weights are quantised", where=lm.name, mend="load the model in float32")
     named = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
     return replace(lm, model=copy.deepcopy(lm.model).float()), (
         f"The model is held in {named}; a copy in float32 was used.",
     )
+
+
+def _said_of_files(stored: str) -> tuple[str, ...]:
+    return (f"The model is stored in {stored}; it was read as float32.",) if stored in ("float16", "bfloat16") else ()
 
 
 def _single_tokens(

@@ -33,6 +33,12 @@ def load(folder: Path, *, dtype: str, attention: str) -> tuple[Any, Any]:
         return model, _tokenizer(folder)
 
 
+def stored(folder: Path) -> str:
+    """What the weights were saved in, as the configuration says: "bfloat16"; empty where it does not."""
+    config = read_json(folder / "config.json")
+    return str(config.get("dtype") or config.get("torch_dtype") or "")
+
+
 def from_memory(converted: Any, where: Path, *, dtype: str, attention: str) -> Any:
     """The model of weights that are already in memory under the names of its modules."""
     import torch

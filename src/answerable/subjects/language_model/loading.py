@@ -36,12 +36,14 @@ class LanguageModel:
     tokenizer : its tokenizer, None where the folder holds none: then only token ids are taken
     name : what to call it
     digest : SHA-256 of its content, None for a live model whose content cannot be told from its parts
+    stored : what a folder says its weights were saved in, as "bfloat16"; empty where nothing says
     """
 
     model: Any
     tokenizer: Any
     name: str
     digest: str | None
+    stored: str = ""
 
     @property
     def family(self) -> Family:
@@ -127,6 +129,7 @@ def _live(subject: Any) -> LanguageModel:
 
 def _load(files: content.ModelFiles, name: str, key: tuple[str | None, str, str, str], run: Place) -> LanguageModel:
     digest, device, dtype, attention = key
+    stored = "" if files.gguf else folder.stored(files.path)
     if files.gguf:
         kept = dequantised.place(run.cache, str(digest))
         whole = dequantised.verify(kept)  # goes on beside the imports
@@ -142,7 +145,7 @@ def _load(files: content.ModelFiles, name: str, key: tuple[str | None, str, str,
         model = model.to(device).eval()
     except (RuntimeError, AssertionError) as failure:  # torch asserts that it was built for the device
         raise BadInput(str(failure).splitlines()[0], where=f"device {device!r}", mend="use cpu") from None
-    return LanguageModel(model, tokenizer, name, digest)
+    return LanguageModel(model, tokenizer, name, digest, stored)
 
 
 @contextmanager
