@@ -22,4 +22,4 @@ def spelled(lm: LanguageModel, *, letters: str = LETTERS, begin: bool = False, e
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="[U]", pad_token="[P]", bos_token="[B]", eos_token="[E]"
     )
-    return LanguageModel(lm.model, fast, lm.name, None)
+    return LanguageModel(lm.model, fast, lm.name, None, map=lm.map)

@@ -1,5 +1,6 @@
 """Memories of every family on tiny random models: what they rebuild, what is refused, and the question asked of one."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from answerable.mechanisms.feed_forward_memories.absorption import absorption, l
 from answerable.mechanisms.feed_forward_memories.model_source import Window
 from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
+from answerable.subjects.language_model import mapped
 from answerable.subjects.language_model.parts import layer_at
+from tests.subjects.odd_models import GATED, PLAIN, odd
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
 from tests.subjects.tiny_tokenizers import spelled
 
@@ -150,14 +153,78 @@ def test_concepts_that_cannot_be_probed_are_told(tmp_path: Path, rows: str, told
     assert told in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_an_architecture_without_a_map_shows_its_modules() -> None:
+def of_no_family() -> Any:
     from transformers import CTRLConfig, CTRLLMHeadModel
 
-    model = CTRLLMHeadModel(CTRLConfig(vocab_size=20, n_embd=8, dff=16, n_layer=1, n_head=2, n_positions=16)).eval()
+    config = CTRLConfig(vocab_size=20, n_embd=8, dff=16, n_layer=1, n_head=2, n_positions=16, bos_token_id=0)
+    return CTRLLMHeadModel(config).eval()
+
+
+CTRL_MAP = {"up": "transformer.h.*.ffn.0", "down": "transformer.h.*.ffn.2", "activation": "relu"}
+
+
+def test_an_architecture_without_a_map_is_told_which_maps_its_modules_allow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, lm = of_no_family(), spelled(tiny("llama"))
     with pytest.raises(BadInput) as raised:
-        FFMemories.from_model(model, spelled(tiny("llama")).tokenizer)
-    assert "\n" not in str(raised.value)
-    assert "ctrl" in str(raised.value).lower()
+        FFMemories.from_model(model, lm.tokenizer)
+    told = f"there is no map of the architecture 'ctrl'; from Python, FFMemories.from_model takes mlp_map, here one of {json.dumps(CTRL_MAP)}"
+    assert str(raised.value) == f"<CTRLLMHeadModel>: {told}"
+    assert FFMemories.from_model(model, lm.tokenizer, mlp_map=CTRL_MAP).layers == [0]
+    model.save_pretrained(tmp_path / "ctrl")
+    lm.tokenizer.save_pretrained(tmp_path / "ctrl")
+    capsys.readouterr()
+    asked = ["--model", str(tmp_path / "ctrl"), "--text", "abc", "--k", "2", "--save", str(tmp_path / "answer")]
+    assert run(["ask", NAME, *asked, "--seed", "0"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(told)
+    assert not (tmp_path / "answer").exists()
+
+
+@pytest.mark.parametrize(("kind", "given"), [("gated", GATED), ("plain", PLAIN)])
+def test_a_mapped_architecture_is_recorded_as_those_of_a_family_are(kind: str, given: dict[str, str]) -> None:
+    lm = spelled(odd(kind))
+    memories = FFMemories.from_model(lm, mlp_map=given)
+    sets = {layer: memories.feature_set(layer) for layer in memories.layers}
+    recorded: list[int] = []
+
+    def check(batch: Batch) -> None:
+        assert batch.read is not None
+        rebuilt = sets[batch.layer].decode(sets[batch.layer].encode(batch.read))
+        assert np.abs(rebuilt - batch.written).max() <= 1e-5 * np.abs(batch.written).max()
+        recorded.append(batch.layer)
+
+    (window,) = memories.source.cut(TEXTS[:1])
+    ids = torch.as_tensor(window.ids.astype(np.int64))[None]
+    outputs: list[torch.Tensor] = []
+    handle = lm.model.register_forward_hook(lambda *given: outputs.append(given[-1].clone()))
+    last = layer_at(memories.source.lm, 2).register_forward_hook(lambda *given: outputs.append(given[-1].clone()))
+    with torch.inference_mode():
+        lm.model(ids)
+        catalogue = memories.record(TEXTS[:1], ks=(1, 12), also=check)
+        lm.model(ids)
+    handle.remove(), last.remove()
+    state, logits, recording, state_after, logits_after = outputs
+    assert torch.equal(state, recording) and torch.equal(state, state_after) and torch.equal(logits, logits_after)
+    assert recorded == [0, 1, 2]
+    assert [found[-1] for found in catalogue.explained.values()] == pytest.approx([1, 1, 1])
+    card = catalogue.feature(1, 0)
+    if kind == "gated":  # by the output layer, behind the last norm's gain
+        values, norm = memories.weights(1).values[0], lm.model.core.last.weight
+        logits = torch.from_numpy(values.copy()) * norm.detach() @ lm.model.out.weight.detach().T
+        assert card.promoted == memories.source.token_texts(logits.argsort(descending=True)[:10].tolist())
+    else:
+        assert card.promoted == []  # it has no output layer
+    control = memories.read(1, [memories.random_control(1, np.random.default_rng(0))], TEXTS)[0]
+    assert control.explained == pytest.approx(1)
+
+
+def test_a_mapped_model_is_asked_as_any_other() -> None:
+    lm = mapped(spelled(odd("gated")), GATED)
+    answer = ask(NAME, model=lm, text="abcdefgh" * 9, k=2, layer=1, cards=1, seed=0, store=False)
+    assert answer.metrics["explained"].value == pytest.approx(1) and answer.metrics["memories"].value == 36
+    with pytest.raises(BadInput, match="of: a map of feed-forward matrices tells of no heads; choose feed_forw"):
+        ask(NAME, model=lm, text="abcdefgh" * 9, of="heads", k=2, layer=1, seed=0, store=False)
 
 
 @pytest.mark.usefixtures("undrawn")

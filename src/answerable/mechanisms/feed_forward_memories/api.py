@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from answerable.errors import BadInput
 from answerable.subjects import read_sparse_autoencoder
-from answerable.subjects.language_model import load
+from answerable.subjects.language_model import load, mapped
 
 from .absorption import usable_letters
 from .alignment import Alignment
@@ -53,6 +53,7 @@ class FFMemories:
         *,
         layers: Sequence[int] | Literal["all"] = "all",
         of: Literal["feed_forward", "heads"] = "feed_forward",
+        mlp_map: Mapping[str, str] | None = None,
         device: str = "cpu",
     ) -> FFMemories:
         """From a model.
@@ -63,13 +64,18 @@ class FFMemories:
         tokenizer : of a transformers model
         layers : numbers from 0, or "all"
         of : "feed_forward" layers (experts are told by themselves) or "heads"
+        mlp_map : where the feed-forward matrices of another architecture are, with ``*`` for the layer's number:
+            ``{"up": "h.*.ffn.0", "down": "h.*.ffn.2", "activation": "relu"}``; "gate" where there is one, and
+            "final_norm" for the words that memories promote. It is tried on a few tokens
 
         Raises
         ------
-        BadInput : an architecture without a map (the line shows its modules), or no such layer
+        BadInput : an architecture without a map (the line lists those that its modules allow), a map that does not
+            fit, or no such layer
         """
         given = (model, tokenizer) if tokenizer is not None else model
-        source = ModelSource(load(given, device=device, attention="sdpa"), of=of)
+        lm = load(given, device=device, attention="sdpa")
+        source = ModelSource(lm if mlp_map is None else mapped(lm, mlp_map), of=of)
         return cls(source, None if layers == "all" else layers)
 
     def weights(self, layer: int) -> Weights:

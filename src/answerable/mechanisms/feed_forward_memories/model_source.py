@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from answerable.errors import BadInput
-from answerable.subjects.language_model import LanguageModel, layer_count, memory, record, token_texts
+from answerable.subjects.language_model import (
+    LanguageModel,
+    layer_count,
+    memory,
+    record,
+    refuse_unknown,
+    token_texts,
+)
 from answerable.subjects.language_model.next_tokens import Piece, pieces
 from answerable.subjects.language_model.parts import find_part, normalises_stream
 
@@ -62,6 +69,9 @@ class ModelSource:
     """The memories of a language model."""
 
     def __init__(self, lm: LanguageModel, *, of: Literal["feed_forward", "heads"] = "feed_forward") -> None:
+        refuse_unknown(lm)
+        if of == "heads" and lm.map is not None:
+            raise BadInput("a map of feed-forward matrices tells of no heads", where="of", mend="choose feed_forward")
         self.lm, self.of = lm, of
         self.layers = list(range(layer_count(lm)))
         self._norms = {layer: memory(lm, layer, of=of).norm for layer in self.layers}
@@ -279,7 +289,7 @@ class ModelSource:
     @property
     def deviation(self) -> float:
         """The configuration's ``initializer_range``."""
-        given = getattr(self.lm.model.config, "initializer_range", None)
+        given = getattr(getattr(self.lm.model, "config", None), "initializer_range", None)
         return float(given) if isinstance(given, float) and given > 0 else DEVIATION
 
 

@@ -37,6 +37,7 @@ class LanguageModel:
     name : what to call it
     digest : SHA-256 of its content, None for a live model whose content cannot be told from its parts
     stored : what a folder says its weights were saved in, as "bfloat16"; empty where nothing says
+    map : where its parts are, for an architecture that the table of families does not have
     """
 
     model: Any
@@ -44,6 +45,7 @@ class LanguageModel:
     name: str
     digest: str | None
     stored: str = ""
+    map: Family | None = None
 
     @property
     def family(self) -> Family:
@@ -53,6 +55,8 @@ class LanguageModel:
         ------
         BadInput : no map for its architecture; the line shows the tree of its modules
         """
+        if self.map is not None:
+            return self.map
         model_type = getattr(getattr(self.model, "config", None), "model_type", "")
         family = BY_MODEL_TYPE.get(model_type)
         if family is None:

@@ -125,7 +125,7 @@ def memory(lm: LanguageModel, layer: int, *, of: Of = "feed_forward") -> Memory:
         gate_bias=gate_bias,
         values=values,
         value_bias=value_bias,
-        activation=_attribute(lm, layer, lm.family.activation),
+        activation=_function(lm, layer),
         norm=parts.find_part(lm, "feed_forward_out_norm", layer),
         joined=None if lm.family.fused_gate_up is None else matrix(parts.part(lm, "up", layer))[0],
     )
@@ -167,7 +167,7 @@ def record(
     import torch
 
     chosen = list(range(parts.layer_count(lm))) if layers is None else sorted(set(layers))
-    device = lm.model.get_input_embeddings().weight.device
+    device = parts.word_table(lm.model).weight.device
     batch = torch.as_tensor(ids, device=device, dtype=torch.long)
     padding = None if mask is None else torch.as_tensor(mask, device=device)
     with ExitStack() as hooks, torch.no_grad(), _stopping():
@@ -236,6 +236,14 @@ def _read_weights(lm: LanguageModel, layer: int) -> tuple[Any, Any, Any, Any]:
         return keys, None, gates, None  # no family that joins them has a bias
     gate = parts.find_part(lm, "gate", layer)
     return (weight, bias, *((None, None) if gate is None else matrix(gate)))
+
+
+def _function(lm: LanguageModel, layer: int) -> Any:
+    if not lm.family.function:
+        return _attribute(lm, layer, lm.family.activation)
+    from transformers.activations import ACT2FN
+
+    return ACT2FN[lm.family.function]
 
 
 def _attribute(lm: LanguageModel, layer: int, path: str) -> Any:

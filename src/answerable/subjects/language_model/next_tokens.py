@@ -90,7 +90,7 @@ def pieces(
 
 def longest(lm: LanguageModel) -> int | None:
     """How many tokens the model reads at most; None where its configuration does not say."""
-    most = getattr(lm.model.config, "max_position_embeddings", None)
+    most = getattr(getattr(lm.model, "config", None), "max_position_embeddings", None)
     return most if isinstance(most, int) and most > 0 else None
 
 
@@ -227,7 +227,7 @@ def _encoded(lm: LanguageModel, text: object, number: int) -> tuple[list[int], i
 
 
 def _vocabulary(lm: LanguageModel) -> int:
-    return int(lm.model.get_input_embeddings().weight.shape[0])
+    return int(parts.word_table(lm.model).weight.shape[0])
 
 
 def _known(lm: LanguageModel, ids: list[int], where: str) -> None:

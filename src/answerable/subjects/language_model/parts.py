@@ -36,7 +36,16 @@ class HeadWeights(NamedTuple):
 
 def backbone(lm: LanguageModel) -> Any:
     """The model without its output layer."""
-    return lm.model.base_model
+    return getattr(lm.model, "base_model", lm.model)  # a module that is not transformers' own has no other
+
+
+def word_table(model: Any) -> Any:
+    """The embedding of token ids: what the model says it is, or its first."""
+    import torch
+
+    if hasattr(model, "get_input_embeddings"):
+        return model.get_input_embeddings()
+    return next(module for module in model.modules() if isinstance(module, torch.nn.Embedding))
 
 
 def layers(lm: LanguageModel) -> Any:
@@ -240,4 +249,5 @@ __all__ = [
     "normalises_stream",
     "part",
     "split_fused",
+    "word_table",
 ]

@@ -51,6 +51,7 @@ class Family:
     gate, up, down : its projections; ``gate`` is empty where there is none
     fused_gate_up : one matrix for gate and up, in this order
     activation : the function between them, as an attribute of a module
+    function : that function by its name in transformers instead, where no module is known to hold it
     router, experts, shared_expert, shared_gate : for mixtures of experts, and ``expert_activation`` their function
     attention_norm, feed_forward_norm : norms of what goes in
     attention_out_norm, feed_forward_out_norm : norms of what comes out, before it is added (sandwich norms)
@@ -83,6 +84,7 @@ class Family:
     gate: str = ""
     fused_gate_up: Fused | None = None
     activation: str = ""
+    function: str = ""
     expert_activation: str = ""
     router: str = ""
     experts: str = ""
