@@ -57,16 +57,18 @@ def test_the_planted_head_looks_nowhere_at_random(answer: Answer) -> None:
     )
 
 
-def test_random_weights_show_nothing_crucial() -> None:
-    found = []
+def test_a_planted_head_alone_is_crucial_and_random_weights_show_nothing() -> None:
+    """A hundred models of each, and of swapped labels, stand in the reproduction."""
+    swapped = []
     for seed in range(12):
-        method = PathPatching(resamples=200, seed=seed)
-        pairs = planted_pairs(seed)
-        recorded = trace(random_weights(seed), None, pairs, keep_wrong=True, allow_leaky=True)
-        rng = np.random.default_rng(seed)
-        swapped = recorded.swapped(rng.random(len(recorded)) < 0.5)
-        found.append(float(method.fit(swapped).tested.crucial.mean()))
-    assert np.mean(found) <= 0.05
+        method, pairs = PathPatching(resamples=200, seed=seed), planted_pairs(seed)
+        found = method.fit(trace(planted(seed), None, pairs, allow_leaky=True))
+        assert [node for node, one in zip(found.nodes, found.tested.crucial, strict=True) if one] == [NODE]
+        noise = trace(random_weights(seed), None, pairs, keep_wrong=True, allow_leaky=True)
+        assert not method.fit(noise).tested.crucial.any()
+        without_meaning = noise.swapped(np.random.default_rng(seed).random(len(noise)) < 0.5)
+        swapped.append(float(method.fit(without_meaning).tested.crucial.mean()))
+    assert np.mean(swapped) <= 0.05
 
 
 def test_the_same_prompt_twice_changes_nothing(traced) -> None:
