@@ -41,7 +41,8 @@ def read_text(path: str | os.PathLike[str], *, damaged: Damaged = "strict") -> s
             f"byte {failure.start} (0x{byte:02x}) is not UTF-8", where=str(file), mend="save it as UTF-8"
         ) from None
     except (OSError, ValueError) as failure:
-        raise CannotRead(getattr(failure, "strerror", None) or str(failure), where=str(path)) from None
+        said = getattr(failure, "strerror", None) or str(failure)
+        raise CannotRead(said, where=str(path), mend="name a text file that may be read") from None
 
 
 def read_texts(value: str | Sequence[str], *, folder: Path | None = None, damaged: Damaged = "strict") -> list[str]:

@@ -5,22 +5,26 @@ All but what only Python can give goes through ``answerable ask`` on a tiny mode
 
 import copy
 import json
+import tempfile
 import tracemalloc
-import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+import torch
 from safetensors.numpy import save_file
+from tokenizers.normalizers import Lowercase
 
 from answerable.answer import Answer
 from answerable.asking import ask
-from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.mechanisms.feed_forward_memories import FFMemories, SAEFeatures, learned_features, model_source
 from answerable.mechanisms.feed_forward_memories.question import FeedForwardMemories
 from answerable.subjects.language_model import LanguageModel
+from tests.refusals import refused_by_command
 from tests.subjects.tiny_models import tiny
 from tests.subjects.tiny_tokenizers import spelled
 
@@ -57,19 +61,16 @@ def saelens(path: Path, config: dict[str, Any], changed: dict[str, Any] | None =
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that a refused ask prints."""
-    assert run(["ask", NAME, *arguments, "--seed", "0"]) == 2
-    said = capsys.readouterr().err.strip()
-    last = said.splitlines()[-1]
-    assert "Traceback" not in said and "Warning" not in said
-    assert not [c for c in last if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
-    return last
+    """The one line that a refused ask prints; nothing else is printed, and nothing is written."""
+    with tempfile.TemporaryDirectory() as folder:
+        capsys.readouterr()
+        return refused_by_command(capsys, Path(folder), NAME, *arguments)
 
 
 def asked_of(model: str, *more: str) -> list[str]:
-    return [
-        "--model", model, "--text", "abcdefgh" * 20, "--window", "32", "--k", "2", "--layer", "1", "--cards", "1", *more
-    ]  # fmt: skip
+    """The arguments of an ask that is right, but for ``more``."""
+    plain = {"--model": model, "--text": "abcdefgh" * 20, "--window": "32", "--k": "2", "--layer": "1", "--cards": "1"}
+    return [word for name, value in plain.items() if name not in more for word in (name, value)] + list(more)
 
 
 LAYOUTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -229,6 +230,14 @@ def test_where_no_feature_writes_there_is_no_share_and_a_picture_all_the_same() 
     assert "alignment" in none.figures
 
 
+def bytes_in_letters(data: list[int]) -> str:
+    """Bytes as byte-level tokenizers spell them."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    spelled_bytes = ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str("\u00e9")[0][0]
+    return "".join(spelled_bytes["\u00e9".encode().index(byte)] if byte > 127 else chr(byte) for byte in data)
+
+
 PLANTED = ["--replica", "planted", "--k", "2", "--cards", "1", "--seeds", "2"]
 
 
@@ -386,40 +395,116 @@ def test_what_is_wrong_is_told_before_the_model_runs(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ("a,x\n" * 50, "concepts, label: 1 values, 50 texts; give at least 10 texts"),
-        ("a,x\nb,y\n" * 9, "concepts, label: 2 values, 18 texts; give at least 10 texts"),
-        ("a,x\n,y\n" * 30, "concepts, row 2: the text is empty"),
+        ("text,label\n" + "a,x\n" * 50, "concepts, label: 1 values, 50 texts; give at least 10 texts"),
+        ("text,label\n" + "a,x\nb,y\n" * 9, "concepts, label: 2 values, 18 texts; give at least 10 texts"),
+        ("text,label\n" + "a,x\n,y\n" * 30, "concepts, row 2: the text is empty; leave empty texts out"),
+        ("text,colour\n" + "a,x\nb,y\n" * 30, "there is no column 'label'; known: colour, text"),
+        ("words,label\n" + "a,x\nb,y\n" * 30, "there is no column 'text'; known: label, words"),
     ],
-    ids=["one label", "too few", "empty text"],
+    ids=["one label", "too few", "empty text", "no label", "no text"],
 )
-def test_concepts_that_cannot_be_probed_leave_nothing_half_written(
+def test_concepts_that_cannot_be_probed_are_told_in_one_line(
     rows: str, told: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "concepts.csv").write_text("text,label\n" + rows)
-    more = ["--concepts", str(tmp_path / "concepts.csv"), "--save", str(tmp_path / "answer")]
-    assert told in refused(asked_of(model, *more), capsys)
-    assert [path.name for path in tmp_path.iterdir()] == ["concepts.csv"]
+    (tmp_path / "concepts.csv").write_text(rows)
+    assert told in refused(asked_of(model, "--concepts", str(tmp_path / "concepts.csv")), capsys)
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"--absorption": ""}, "letters: 0 letters begin at least 10 words of one token; this needs 20"),
-        ({"--k": "21"}, "field k: k is 21, layer 1 has 20 memories; choose from 1 to 20"),
-        ({"--layer": "3"}, "field layer: there is no layer 3; choose from 0 to 2"),
+        (["--absorption"], "letters: 0 letters begin at least 10 words of one token; this needs 20"),
+        (["--k", "21"], "feed-forward-memories, field k: k is 21, layer 1 has 20 memories; choose from 1 to 20"),
+        (["--k", "0"], "feed-forward-memories, field k: it is 0, and should be greater than or equal to 1; give at least"),
+        (["--layer", "3"], "feed-forward-memories, field layer: there is no layer 3; choose from 0 to 2"),
+        (["--layers", "9"], "layers: there is no layer 9; choose from 0 to 2"),
+        (["--neurons", "20"], "feed-forward-memories, field neurons: there is no memory 20; choose from 0 to 19"),
+        (["--text", ""], "there are no tokens; give at least one word"),
+        (["--of", "heads", "--autoencoder", "/nowhere"], "learned features are of feed-forward layers; leave them out"),
+        (["--autoencoder", "/nowhere"], "/nowhere: no such file or folder; "),
+        (["--model", "/nowhere"], "/nowhere: no such file or folder; "),
+        (["--judge", "{}"], "feed-forward-memories, field judge: there are no games to answer; give concepts"),
+        (["--scale", "2"], "scale is of learned features; give autoencoder or transcoder too"),
+        (["--concepts", "/nowhere.csv"], "/nowhere.csv: no such file"),
+        (["--corpus", "/nowhere.csv"], "text and corpus exclude each other; give one of the two"),
     ],
-    ids=["letters", "k", "layer"],
-)
-def test_what_the_model_lacks_leaves_nothing_half_written(
-    more: dict[str, str], told: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ids=lambda value: value[0].removeprefix("--") if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_the_model_cannot_be_asked_is_told_in_one_line(
+    more: list[str], told: str, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {
-        "--model": model,
-        "--text": "abcdefgh" * 20,
-        "--k": "2",
-        "--layer": "1",
-        "--save": str(tmp_path / "answer"),
-    }
-    arguments = [word for pair in (asked | more).items() for word in pair if word]
-    assert told in refused(arguments, capsys)
-    assert not list(tmp_path.iterdir())
+    assert told in refused(asked_of(model, *more), capsys)
+
+
+def test_an_uncased_tokenizer_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lm = spelled(tiny("llama"))
+    lm.tokenizer.backend_tokenizer.normalizer = Lowercase()
+    lm.model.save_pretrained(tmp_path / "uncased")
+    lm.tokenizer.save_pretrained(tmp_path / "uncased")
+    said = refused(asked_of(str(tmp_path / "uncased"), "--absorption"), capsys)
+    assert "the tokenizer knows no case; leave absorption out" in said
+
+
+def test_every_refused_ask_of_the_replica_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for more, told in (
+        (["--k", "13"], "field k: k is 13, layer 0 has 12 memories; choose from 1 to 12"),
+        (["--definition", "mine"], "definition"),
+        (["--seeds", "1"], "field seeds: it is 1, and should be greater than or equal to 2"),
+        (["--layer", "-1"], "field layer: it is -1, and should be greater than or equal to 0"),
+        (["--of", "heads"], "the replica has no heads; leave of out, or give a model"),
+        (["--judge", "@/nowhere/answers"], "/nowhere/answers: No such file or directory"),
+        (["--judge", "\u202e{"], "judge, line 1: no JSON; "),
+    ):
+        assert told in refused(["--replica", "planted", *([] if "--k" in more else ["--k", "2"]), *more], capsys)
+
+
+def test_quantised_matrices_are_not_taken_for_numbers() -> None:
+    lm = spelled(tiny("llama"))
+    eighths = copy.deepcopy(lm.model)
+    down = eighths.model.layers[1].mlp.down_proj
+    down.weight = torch.nn.Parameter(down.weight.detach().mul(8).to(torch.int8), requires_grad=False)
+    with pytest.raises(
+        BadInput, match="eighths, layer 1: its weights are int8; load the model de-quantised, in float32"
+    ):
+        FFMemories.from_model(LanguageModel(eighths, lm.tokenizer, "eighths", None))
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_half_precision_is_said_whether_it_is_stored_or_held(kind: str, tmp_path: Path) -> None:
+    lm = spelled(tiny("llama"))
+    half = copy.deepcopy(lm.model).to(getattr(torch, kind))
+    half.save_pretrained(tmp_path / "half")
+    lm.tokenizer.save_pretrained(tmp_path / "half")
+    stored = ask(NAME, model=str(tmp_path / "half"), **MODEL)
+    assert f"The model is stored in {kind}; it was read as float32." in stored.limits
+    held = ask(NAME, model=LanguageModel(half, lm.tokenizer, "half", None), **MODEL)
+    assert f"The model computes in {kind}; what it computes is counted in float32." in held.limits
+    for answer in (stored, held):
+        assert answer.metrics["explained"].value == pytest.approx(1, abs=1e-4)
+    plain = ask(NAME, model=lm, **MODEL)
+    assert not any("float" in limit for limit in plain.limits)
+
+
+def test_weights_of_a_gguf_file_are_said_to_be_dequantised() -> None:
+    memories = FFMemories.from_model(replace(spelled(tiny("llama")), stored="gguf"))
+    assert memories.source.precision.endswith("quantised as they were, are looked at as de-quantised to float32.")
+
+
+def test_pieces_of_letters_stay_token_ids(tmp_path: Path) -> None:
+    """Each byte of a letter is a token of its own: no text by itself, and counted and shown all the same."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = [letter for byte in (*b"ab", *"\u00e9".encode()) for letter in bytes_in_letters([byte])]
+    tokenizer = Tokenizer(models.BPE({letter: 4 + place for place, letter in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    lm = LanguageModel(tiny("llama").model, PreTrainedTokenizerFast(tokenizer_object=tokenizer), "bytes", None)
+    memories = FFMemories.from_model(lm)
+    catalogue = memories.record(["ab\u00e9"])
+    assert [ids.tolist() for ids in catalogue.windows] == [[4, 5, 6, 7]]
+    card = catalogue.feature(1, 0)
+    assert catalogue.tokens == 4 and len(card.contexts[0].tokens) == 4
+    assert memories.source.token_texts([4, 5, 6, 7]) == ["a", "b", r"\xc3", r"\xa9"]
+    assert set(catalogue.table().filter(pl.col("alive"))["peak_token"]) <= {"a", "b", r"\xc3", r"\xa9"}

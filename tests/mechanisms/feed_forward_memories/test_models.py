@@ -10,7 +10,6 @@ import torch
 from tokenizers.normalizers import Lowercase
 
 from answerable.asking import ask
-from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 from answerable.expectations import parse
 from answerable.mechanisms.feed_forward_memories import FFMemories, Weights, normalised
@@ -20,6 +19,7 @@ from answerable.mechanisms.feed_forward_memories.reading import Batch
 from answerable.mechanisms.feed_forward_memories.scores import absorption_scores
 from answerable.subjects.language_model import mapped
 from answerable.subjects.language_model.parts import layer_at
+from tests.refusals import refused_by_command
 from tests.subjects.odd_models import GATED, PLAIN, odd
 from tests.subjects.tiny_models import LAYERS, TINY, tiny
 from tests.subjects.tiny_tokenizers import spelled
@@ -132,27 +132,6 @@ def test_what_a_model_cannot_be_asked_is_told_in_one_line(fields: dict[str, Any]
     assert told in str(raised.value) and "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ("text,kind\n" + "a,x\n" * 50, "concepts, kind: 1 values, 50 texts; give at least 10 texts"),
-        ("text,kind\n" + "a,x\nb,y\n" * 9, "concepts, kind: 2 values, 18 texts; give at least 10 texts"),
-        ("text,kind\n" + "a,x\n,y\n" * 30, "concepts, row 2: the text is empty"),
-        ("text,colour\n" + "a,x\nb,y\n" * 30, "kind"),
-        ("words,kind\n" + "a,x\nb,y\n" * 30, "text"),
-        ("", "concepts"),
-    ],
-    ids=["one label", "too few", "empty text", "no label", "no text", "nothing"],
-)
-def test_concepts_that_cannot_be_probed_are_told(tmp_path: Path, rows: str, told: str) -> None:
-    path = tmp_path / "concepts.csv"
-    path.write_text(rows)
-    asked = {"model": spelled(tiny("llama")), "text": "abcdefgh" * 9, "k": 2, "layer": 1, "attributes": ["kind"]}
-    with pytest.raises(AnswerableError) as raised:
-        ask(NAME, **asked, concepts=str(path), seed=0, store=False)
-    assert told in str(raised.value) and "\n" not in str(raised.value)
-
-
 def of_no_family() -> Any:
     from transformers import CTRLConfig, CTRLLMHeadModel
 
@@ -175,10 +154,8 @@ def test_an_architecture_without_a_map_is_told_which_maps_its_modules_allow(
     model.save_pretrained(tmp_path / "ctrl")
     lm.tokenizer.save_pretrained(tmp_path / "ctrl")
     capsys.readouterr()
-    asked = ["--model", str(tmp_path / "ctrl"), "--text", "abc", "--k", "2", "--save", str(tmp_path / "answer")]
-    assert run(["ask", NAME, *asked, "--seed", "0"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith(told)
-    assert not (tmp_path / "answer").exists()
+    asked = ["--model", str(tmp_path / "ctrl"), "--text", "abc", "--k", "2"]
+    assert refused_by_command(capsys, tmp_path, NAME, *asked) == f"{tmp_path / 'ctrl'}: {told}"
 
 
 @pytest.mark.parametrize(("kind", "given"), [("gated", GATED), ("plain", PLAIN)])
@@ -255,29 +232,6 @@ def test_outputs_that_do_not_vary_explain_nothing() -> None:
     )  # fmt: skip
     assert answer.metrics["explained_top_k"].value != answer.metrics["explained_top_k"].value
     assert "its output does not vary" in answer.summary
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--model", "/nowhere/model"], "/nowhere/model"),
-        (
-            ["--replica", "planted", "--k", "0"],
-            "field k: it is 0, and should be greater than or equal to 1; give at least 1",
-        ),
-        (["--replica", "planted", "--seeds", "1"], "field seeds"),
-        (["--replica", "planted", "--layer", "-1"], "field layer"),
-        (["--replica", "planted", "--k", "2", "--definition", "mine"], "definition"),
-        (["--replica", "planted", "--k", "2", "--judge", "@/nowhere/answers"], "/nowhere/answers"),
-        (["--replica", "planted", "--k", "2", "--judge", "\u202e{"], "judge, line 1: no JSON"),
-    ],
-)
-def test_the_command_line_says_it_in_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["ask", NAME, *arguments, "--seed", "0"]) == 2
-    said = capsys.readouterr().err
-    assert told in said and "Traceback" not in said
 
 
 def test_hostile_strings_are_drawn_as_what_they_are() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from answerable.answer import Answer
 from answerable.asking import ask
-from answerable.cli import run
 from answerable.errors import AnswerableError, BadInput
 
 NAME = "feed-forward-memories"
@@ -81,8 +80,3 @@ def test_what_cannot_be_asked_is_told_in_one_line(fields: dict[str, Any], told: 
     with pytest.raises(AnswerableError) as raised:
         ask(NAME, **{"k": 2, **fields}, seed=0, store=False)
     assert told in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_the_command_line_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ask", NAME, "--replica", "planted", "--k", "13", "--seed", "0"]) == 2
-    assert "choose from 1 to 12" in capsys.readouterr().err

@@ -110,7 +110,12 @@ def test_k_term_errors_keep_the_first_of_equal_ones_and_any_k(table: np.ndarray,
             assert found[row, place] == pytest.approx(rest @ rest, rel=1e-3, abs=1e-3)
 
 
-def test_more_terms_may_explain_less() -> None:
+def test_more_terms_explain_more_where_values_are_orthogonal_and_may_explain_less_elsewhere() -> None:
+    rng = np.random.default_rng(0)
+    activations, ks = rng.standard_normal((30, 8)).astype(np.float32), range(1, 9)
+    orthogonal = np.linalg.qr(rng.standard_normal((8, 8)))[0] * rng.uniform(0.2, 3, 8)[:, None]
+    errors = k_term_errors(activations, orthogonal, activations @ orthogonal, list(ks))
+    assert (np.diff(errors, axis=1) < 1e-6).all() and (errors[:, 0] > 10 * errors[:, -1]).all()
     a, v = np.array([[1.0, 0.9]], np.float32), np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
     assert k_term_errors(a, v, np.array([[1.0, 0.0]], np.float32), [1, 2])[0].tolist() == pytest.approx([0, 0.81])
 

@@ -31,6 +31,7 @@ class Given:
     ----------
     layer : whose memories are compared, from 0
     answers : another judge's, line by line; None where there is none
+    precision : what becomes of weights that are no float32, as a sentence; empty where they are
     """
 
     memories: FFMemories
@@ -39,7 +40,7 @@ class Given:
     labelled: Labelled | None
     labelled_windows: list[Window]
     answers: list[judging.Line] | None
-    name: str
+    precision: str = ""
 
 
 def read(question: FeedForwardMemories, run: Run) -> Given:
@@ -69,7 +70,7 @@ def _planted(question: FeedForwardMemories, answers: list[judging.Line] | None, 
         raise BadInput(f"the replica has no layer {question.layer}", where=where, mend="choose 0")
     source = PlantedSource(run.rng("planted"))
     memories = FFMemories(source, question.layers)
-    return Given(memories, source.windows, 0, source.labelled, source.windows, answers, "the replica")
+    return Given(memories, source.windows, 0, source.labelled, source.windows, answers)
 
 
 def _of_model(question: FeedForwardMemories, answers: list[judging.Line] | None, run: Run) -> Given:
@@ -89,7 +90,7 @@ def _of_model(question: FeedForwardMemories, answers: list[judging.Line] | None,
     beginnings = [] if labelled is None else source.beginnings(labelled.texts, question.most_tokens)
     if question.absorption:
         memories.letter_words(run.rng)  # refuses a tokenizer without them
-    return Given(memories, windows, layer, labelled, beginnings, answers, lm.name)
+    return Given(memories, windows, layer, labelled, beginnings, answers, source.precision)
 
 
 def _labelled(question: FeedForwardMemories) -> Labelled | None:

@@ -27,6 +27,7 @@ from .solver import Floats
 WINDOW = 192
 WORDS_A_PROMPT = 10
 PART_CHARACTERS = 600_000  # of a text that are made tokens at once, for which some 400 bytes a token are needed
+HALF = ("bfloat16", "float16")
 DEVIATION = 0.02  # of a weight at random initialisation, where the configuration does not say
 
 
@@ -74,7 +75,13 @@ class ModelSource:
             raise BadInput("a map of feed-forward matrices tells of no heads", where="of", mend="choose feed_forward")
         self.lm, self.of = lm, of
         self.layers = list(range(layer_count(lm)))
-        self._norms = {layer: memory(lm, layer, of=of).norm for layer in self.layers}
+        self._norms = {}
+        for layer in self.layers:
+            found = memory(lm, layer, of=of)
+            if not found.values.is_floating_point():
+                what = f"its weights are {str(found.values.dtype).removeprefix('torch.')}"
+                raise BadInput(what, where=f"{lm.name}, layer {layer}", mend="load the model de-quantised, in float32")
+            self._norms[layer] = found.norm
 
     def cut(self, texts: Sequence[str], *, window: int = WINDOW, most: int | None = None) -> list[Window]:
         """Texts as windows of at most ``window`` tokens, ``most`` of them evenly spaced over all.
@@ -278,6 +285,16 @@ class ModelSource:
     def token_texts(self, ids: Sequence[int]) -> list[str]:
         """Tokens as a reader sees them."""
         return token_texts(self.lm, ids)
+
+    @property
+    def precision(self) -> str:
+        """What becomes of weights that are no float32, as a sentence; empty where they are."""
+        if self.lm.stored == "gguf":
+            return "The weights of the GGUF file, quantised as they were, are looked at as de-quantised to float32."
+        held = str(memory(self.lm, self.layers[0], of=self.of).values.dtype).removeprefix("torch.")
+        if held in HALF:
+            return f"The model computes in {held}; what it computes is counted in float32."
+        return f"The model is stored in {self.lm.stored}; it was read as {held}." if self.lm.stored in HALF else ""
 
     @property
     def threads(self) -> int:

@@ -216,8 +216,8 @@ def limits_of(
         limits.append(
             "This layer norms what it writes: what one feature adds holds with the norm's scale kept as it is."
         )
-    if str(given.name).endswith(".gguf") or str(given.name).startswith("pypi:"):
-        limits.append("Quantised weights, if they were, are looked at as de-quantised to float32.")
+    if given.precision:
+        limits.append(given.precision)
     dead = len(sets[0].dead_values)
     if dead:
         limits.append(f"{dead} memories of the layer write nothing: dead values, which have no direction.")

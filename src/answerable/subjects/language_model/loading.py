@@ -36,7 +36,7 @@ class LanguageModel:
     tokenizer : its tokenizer, None where the folder holds none: then only token ids are taken
     name : what to call it
     digest : SHA-256 of its content, None for a live model whose content cannot be told from its parts
-    stored : what a folder says its weights were saved in, as "bfloat16"; empty where nothing says
+    stored : "gguf", or what a folder says its weights were saved in, as "bfloat16"; empty where nothing says
     map : where its parts are, for an architecture that the table of families does not have
     """
 
@@ -133,7 +133,7 @@ def _live(subject: Any) -> LanguageModel:
 
 def _load(files: content.ModelFiles, name: str, key: tuple[str | None, str, str, str], run: Place) -> LanguageModel:
     digest, device, dtype, attention = key
-    stored = "" if files.gguf else folder.stored(files.path)
+    stored = "gguf" if files.gguf else folder.stored(files.path)
     if files.gguf:
         kept = dequantised.place(run.cache, str(digest))
         whole = dequantised.verify(kept)  # goes on beside the imports
