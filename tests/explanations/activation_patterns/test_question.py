@@ -75,6 +75,8 @@ def test_images_have_a_map_and_its_scores() -> None:
     assert answer.metrics["fni_emda"].value > answer.metrics["fni_emda_model"].value - 0.05 > 0.5
     assert answer.metrics["fni_emda_model"].role == "baseline"
     assert "pixels" in answer.figures and answer.tables["pixels"].frame.height == 64
+    assert "of 64 features" in answer.figures["slopes"].title  # also those the picture has no room for
+    assert answer.tables["terms"].frame.columns[:2] == ["term", "verdict"]  # read first, not behind nineteen numbers
 
 
 def test_a_model_that_tells_nothing_voids_the_answer() -> None:
@@ -166,7 +168,7 @@ def test_it_refuses_in_one_line(fields: dict, said: str, tmp_path: Path, capsys:
 def test_pictures_fit_and_take_any_name_as_data() -> None:
     hostile = ["<script>", "datum.x", "\x1b[31m", "a" * 500, "a" * 499, "=1+1"]
     n = len(hostile)
-    terms = pl.DataFrame({"term": hostile, "verdict": ["suppressor", "undecided", "unused"] * 2})
+    terms = pl.DataFrame({"term": hostile, "kind": "feature", "verdict": ["suppressor", "undecided", "unused"] * 2})
     for name in ("sd_model", "sd_pattern", "product", "slope"):
         values = np.linspace(0.1, 1.0, n)
         terms = terms.with_columns(
@@ -235,8 +237,22 @@ def test_a_model_gets_words_as_they_stand(tmp_path: Path) -> None:
     assert points["word"].to_list() == ["ash", "oak", "yew"]
     heights = points["model"].to_numpy()
     assert heights[0] == pytest.approx(heights[2]) and heights[1] < heights[0] - 1
-    assert not any("alphabetical" in limit for limit in answer.limits)
+    assert not any("alphabet" in limit for limit in answer.limits)
     assert "yew" in answer.figures["curves"].svg()
+
+
+def test_kinds_have_no_correlation_and_an_order_only_where_a_curve_follows_one() -> None:
+    frame = with_words(600).drop("spare")
+    many = frame.with_columns(ward=pl.Series([f"w{i % 11:02}" for i in range(600)]))
+    told = {}
+    for name, table, curves in (("few", frame, "splines"), ("many", many, "splines"), ("line", frame, "linear")):
+        answer = put(table=table, target="risk", curves=curves)
+        told[name] = [limit.split(": ")[-1] for limit in answer.limits if limit.startswith("Kinds stand as numbers")]
+        linked = dict(answer.tables["features"].frame.select("feature", "correlation").iter_rows())
+        assert linked["kind"] is None and linked["size"] == pytest.approx(
+            np.corrcoef(frame["size"], frame["risk"])[0, 1]
+        )
+    assert told == {"few": [], "many": ["ward."], "line": ["kind."]}
 
 
 def test_a_word_the_model_does_not_know_is_named(tmp_path: Path) -> None:

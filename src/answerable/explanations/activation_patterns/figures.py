@@ -79,8 +79,8 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
         finding,
         "Grey: spread of the model's curve. Blue: spread of the pattern curve, what the term carries of the target. "
         "Whisker: 95 % interval." + which,
-        f"Spread of model and pattern curves of {len(rows)} terms; the largest product has {_short(top['term'])}, "
-        f"{len(suppressors)} are suppressors.",
+        f"Spread of model and pattern curves of {len(rows)} {called(terms)}; the largest product has "
+        f"{_short(top['term'])}, {len(suppressors)} are suppressors.",
         right=28 if narrow else 140,
     )
 
@@ -95,11 +95,10 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
     margin : half the width of the band
     """
     rows, which = _largest(terms)
-    low, high = -1.0, 2.5
+    low, high = -1.0, min(max(2.5, *(math.ceil(2 * row["slope"]) / 2 for row in rows)), 5.0)
     for row in rows:
         row["from"], row["to"] = max(row["slope_low"], low), min(row["slope_high"], high)
         row["at"] = min(max(row["slope"], low), high)
-        row["open"] = row["slope_low"] < low or row["slope_high"] > high
     x_scale = alt.Scale(domain=[low, high], nice=False)
     y = _term_axis(rows)
     height = LINE * len(rows)
@@ -126,14 +125,20 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
         part = [row for row in rows if (row["verdict"] == "undecided") == undecided]
         if part:
             chart = alt.Chart(alt.InlineData(values=part))
-            x = alt.X("from:Q", title=title, scale=x_scale, axis=alt.Axis(values=[-1, 0, 1, 2]))
+            x = alt.X(
+                "from:Q",
+                title=title,
+                scale=x_scale,
+                axis=alt.Axis(values=list(range(-1, math.floor(high) + 1)), format="d"),
+            )
             layers.append(chart.mark_rule(style=style(rule)).encode(x=x, x2="to:Q", y=y))
             layers.append(chart.mark_point(style=style(dot)).encode(x=alt.X("at:Q", title=title, scale=x_scale), y=y))
-    inside = [row for row in rows if row["verdict"] == "suppressor"]
+    verdicts = terms["verdict"].to_list()
+    inside, what = verdicts.count("suppressor"), called(terms)
     finding = (
-        f"{len(inside)} of {len(rows)} terms lie within the band of suppressors"
+        f"{inside} of {terms.height} {what} {'lies' if inside == 1 else 'lie'} within the band of suppressors"
         if inside
-        else f"None of {len(rows)} terms is shown to be a suppressor"
+        else f"None of {terms.height} {what} is shown to be a suppressor"
     )
     return _finished(
         alt.layer(band, alt.layer(*layers)).resolve_scale(y="independent").properties(height=height),
@@ -141,7 +146,7 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
         finding,
         "1: the term is used as it is linked with the target. 0: used, but linked with nothing. Below 0: used against "
         f"its link. Hatch: within {margin:g} of 0. Dots and whiskers are cut at {low:g} and {high:g}." + which,
-        f"Slopes of {len(rows)} terms with intervals; {len(inside)} lie wholly within {margin:g} of zero.",
+        f"Slopes of {len(rows)} {what} with intervals; of all, {inside} wholly within {margin:g} of zero.",
         right=28,
     )
 
@@ -241,8 +246,7 @@ def pixel_map(pixels: pl.DataFrame, width: int) -> Any:
         color=alt.Color(
             "importance:Q", title="Importance",
             scale=alt.Scale(**steps("seq", round_edges(0.0, most, count=6))),
-            legend=alt.Legend(orient="top", direction="horizontal", format=".2~f", gradientLength=min(260, width - 60),
-                              titleOrient="left" if width >= 500 else "top"),
+            legend=_step_legend(width),
         ),
     )  # fmt: skip
     outline = (
@@ -294,8 +298,7 @@ def pair_map(pairs: pl.DataFrame, width: int) -> Any:
             x=x, x2="x2:Q", y=y, y2="y2:Q",
             color=alt.Color(
                 "product:Q", title="Product", scale=alt.Scale(**steps("seq", round_edges(0.0, most, count=6))),
-                legend=alt.Legend(orient="top", direction="horizontal", format=".2~f",
-                                  gradientLength=min(260, width - 60), titleOrient="left" if width >= 500 else "top"),
+                legend=_step_legend(width),
             ),
         )
     )  # fmt: skip
@@ -316,6 +319,14 @@ def pair_map(pairs: pl.DataFrame, width: int) -> Any:
     )
 
 
+def _step_legend(width: int) -> alt.Legend:
+    """Edges of the steps, as many as fit: Vega gives a legend of steps one length, whatever it is asked for."""
+    return alt.Legend(
+        orient="top", direction="horizontal", titleOrient="left" if width >= 500 else "top", format=".3~r",
+        labelOverlap="greedy", labelSeparation=10,
+    )  # fmt: skip
+
+
 def _pixel_axis() -> alt.Axis:
     return alt.Axis(values=[0, 2, 4, 6, 8], grid=False, format="d")
 
@@ -327,7 +338,12 @@ def _largest(terms: pl.DataFrame) -> tuple[list[dict[str, Any]], str]:
     for row, label in zip(rows, _distinct([_short(row["term"]) for row in rows]), strict=True):
         row["label"] = label
     left = terms.height - len(rows)
-    return rows, f" Of {terms.height} terms the {MOST_TERMS} the model uses most." if left else ""
+    return rows, f" Of {terms.height} {called(terms)} the {MOST_TERMS} the model uses most." if left else ""
+
+
+def called(terms: pl.DataFrame) -> str:
+    """A plain word where every term is a feature's own."""
+    return "features" if set(terms["kind"]) == {"feature"} else "terms"
 
 
 def _term_axis(rows: list[dict[str, Any]]) -> alt.Y:

@@ -28,6 +28,7 @@ SUPPRESSORS = ("suppressor", "negative suppressor")
 
 TERMS = {
     "term": "the term: a feature, its square, or a product or pair of two",
+    "verdict": "informative and used; informative, unused; suppressor; negative suppressor; unused; undecided",
     "kind": "feature, square or pair",
     "weight": "coefficient of the term's component in the refit [1]",
     "sd_model": "baseline: standard deviation of the model's curve [log-odds]",
@@ -46,13 +47,12 @@ TERMS = {
     "product_high": "upper end of its interval [log-odds squared]",
     "p_value": "p-value of: the term has the same mean in both classes (Welch)",
     "p_adjusted": "the same after Holm over all terms",
-    "verdict": "informative and used; informative, unused; suppressor; negative suppressor; unused; undecided",
 }
 FEATURES = {
     "feature": "the input feature",
     "importance": "product, aggregated from terms to features, summing to 1 [1]",
     "importance_model": "baseline: deviation of the model's curves, aggregated in the same way [1]",
-    "correlation": "correlation of the feature with the target [1]",
+    "correlation": "correlation of the feature with the target, null for kinds, which have no order [1]",
 }
 POINTS = {
     "feature": "the input feature",
@@ -246,7 +246,10 @@ class ActivationPatterns(Question):
         described = {name: words.replace("log-odds", self._unit) for name, words in TERMS.items()}
         importance, baseline = found.input_importance("product"), found.input_importance("sd_model")
         with np.errstate(invalid="ignore"):
-            linked = [float(np.corrcoef(column, given.y)[0, 1]) if np.ptp(column) else 0.0 for column in given.X.T]
+            linked = [
+                None if name in given.coded else float(np.corrcoef(column, given.y)[0, 1]) if np.ptp(column) else 0.0
+                for name, column in zip(given.names, given.X.T, strict=True)
+            ]
         features = pl.DataFrame(
             {
                 "feature": given.names,
@@ -357,12 +360,25 @@ class ActivationPatterns(Question):
         n_classes = getattr(found, "n_model_classes_", 2)
         if n_classes > 2:
             limits.append(f"The model has {n_classes} classes: {given.positive[:40]} is set against the rest.")
-        words = [name for name in given.coded if name in given.words]
-        if words and self.model is None:
-            limits.append(f"Words were coded in alphabetical order: {', '.join(words)[:150]}.")
+        ordered = self._ordered(given)
+        if ordered:
+            limits.append(
+                "Kinds stand as numbers, words in the order of the alphabet; curves follow it: "
+                f"{', '.join(ordered)[:150]}."
+            )
         if self.replica is not None:
             limits.append("The table is made up: it shows what the method finds where the truth is known.")
         return limits + [note if note.endswith(".") else f"{note[:1].upper()}{note[1:]}." for note in notes]
+
+    def _ordered(self, given: Cases) -> list[str]:
+        """Columns of kinds whose curve, fitted here, follows the order of their codes."""
+        from .curves import FEW_VALUES
+
+        if self.model is not None:
+            return []
+        if self.curves != "splines":
+            return given.coded
+        return [name for name in given.coded if given.frame[name].n_unique() > FEW_VALUES]
 
 
 def _of_map(score: Any, values: np.ndarray, truth: np.ndarray, role: Any, label: str) -> Metric:
@@ -446,6 +462,8 @@ def _figures(tables: dict[str, Table], margin: float, unit: str) -> dict[str, Fi
 
 
 def _summary(terms: pl.DataFrame, unit: str) -> str:
+    from .figures import called
+
     found = terms.filter(terms["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
     carrying = int((terms["verdict"] == "informative and used").sum())
     if found.height:
@@ -453,12 +471,16 @@ def _summary(terms: pl.DataFrame, unit: str) -> str:
         others = f" and {found.height - 1} more" if found.height > 1 else ""
         return (
             f"{row['term'][:40]}{others} moves the model by {row['sd_model']:.2f} {unit} and carries "
-            f"{row['sd_pattern']:.2f}; {carrying} of {terms.height} terms carry the target and are used."
+            f"{row['sd_pattern']:.2f}; {carrying} of {terms.height} {called(terms)} carry the target and are used."
         )
-    return f"{carrying} of {terms.height} terms carry the target and are used; none is shown to be a suppressor."
+    carrying_ones = f"{carrying} of {terms.height} {called(terms)} carry the target and are used"
+    return f"{carrying_ones}; none is shown to be a suppressor."
 
 
 def _verdict(terms: pl.DataFrame) -> Verdict:
+    from .figures import called
+
+    what = called(terms)
     found = terms.filter(terms["verdict"].is_in(SUPPRESSORS)).sort("sd_model", descending=True)
     open_ones = terms.filter(terms["verdict"] == "undecided").sort("sd_model", descending=True)
     if found.height:
@@ -471,10 +493,10 @@ def _verdict(terms: pl.DataFrame) -> Verdict:
         row = open_ones.row(0, named=True)
         return Verdict(
             "undecided",
-            f"{open_ones.height} of {terms.height} terms could not be decided, {row['term'][:40]} the largest",
-            mend="give more rows, or leave out terms that say the same",
+            f"{open_ones.height} of {terms.height} {what} could not be decided, {row['term'][:40]} the largest",
+            mend=f"give more rows, or leave out {what} that say the same",
         )
-    return Verdict("no suppressor", f"each of {terms.height} terms is informative or unused")
+    return Verdict("no suppressor", f"each of {terms.height} {what} is informative or unused")
 
 
 def _void(found: Any) -> str:
