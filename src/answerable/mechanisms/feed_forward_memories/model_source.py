@@ -26,7 +26,7 @@ from .solver import Floats
 
 WINDOW = 192
 WORDS_A_PROMPT = 10
-PART_CHARACTERS = 600_000  # of a text that are made tokens at once, for which some 400 bytes a token are needed
+PART_CHARACTERS = 100_000  # of a text that are made tokens at once, for which some 400 bytes a token are needed
 HALF = ("bfloat16", "float16")
 DEVIATION = 0.02  # of a weight at random initialisation, where the configuration does not say
 
@@ -86,7 +86,7 @@ class ModelSource:
     def cut(self, texts: Sequence[str], *, window: int = WINDOW, most: int | None = None) -> list[Window]:
         """Texts as windows of at most ``window`` tokens, ``most`` of them evenly spaced over all.
 
-        A text of more than 600,000 characters is read in parts, cut at white space where there is any, so that a longer
+        A text of more than 100,000 characters is read in parts, cut at white space where there is any, so that a longer
         one takes no more memory than its token ids.
 
         Raises
