@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 
 from answerable.errors import BadInput
@@ -58,10 +59,16 @@ def test_labels_of_one_class_or_three() -> None:
 
 
 def test_missing_numbers_and_lengths() -> None:
-    holed = X.copy()
-    holed[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        PatternQLR().fit(holed, Y)
+    for made in (PatternGAM, PatternQLR):
+        holed = X.copy()
+        holed[3, 1] = np.nan
+        assert line(made().fit, holed, Y) == "feature x1, row 4: it is NaN; drop the row"
+        holed[3, 1] = -np.inf
+        assert line(made().fit(X, Y).transform, holed) == "feature x1, row 4: it is -inf; drop the row"
+        frame = pl.DataFrame({"a": X[:, 0], "kind": ["u", "v"] * 100}).to_pandas()
+        assert line(made().fit, frame, Y).startswith(
+            "feature kind: its entries are no numbers; give a column of 0 and 1"
+        )
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PatternGAM().fit(X, Y[:-1])
     assert "sample_weight" in line(PatternGAM().fit, X, Y, sample_weight=np.ones(7))
@@ -88,6 +95,35 @@ def test_rows_that_were_not_scaled_as_the_model_s() -> None:
     check_components(values, 0.5, values.sum(axis=1) + 0.5)
     told = line(check_components, values, 0.5, (values / 3).sum(axis=1) + 0.5)
     assert told.startswith("model, row") and "scaled, encoded, in that order" in told
+
+
+def test_a_model_whose_rows_were_scaled_gets_raw_ones() -> None:
+    """What its program adds up is not what it predicts: its own scaler stands before one of the two only."""
+
+    class Scaled:
+        terms_ = ((0,), (1,), (2,))
+        intercept_ = 0.0
+
+        def components(self, rows):
+            return np.asarray(rows, dtype=float)
+
+        def decision_function(self, rows):
+            return ((np.asarray(rows) - 5) / 3).sum(axis=1)
+
+    told = line(PatternGAM(Scaled()).fit, X, Y)
+    assert re.match(
+        r"model, row \d+: the components sum to .*, the model's score is .*; give the rows as the model was", told
+    )
+
+
+def test_weights_of_zero_leave_rows_out() -> None:
+    kept = np.arange(200) < 150
+    weighted = PatternGAM().fit(np.where(kept[:, None], X, 9.0), Y, sample_weight=kept.astype(float))
+    alone = PatternGAM().fit(X[kept], Y[kept])
+    assert weighted.scores_.sd_pattern == pytest.approx(alone.scores_.sd_pattern, rel=1e-8)
+    assert weighted.auroc_.value == pytest.approx(alone.auroc_.value) and weighted.auroc_.low == pytest.approx(
+        alone.auroc_.low
+    )
 
 
 def test_a_pair_that_was_not_purified() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from answerable.errors import BadInput
+from answerable.errors import BadInput, UnknownName
 from answerable.explanations.activation_patterns import NAMEnsemble, PatternGAM, PatternQLR, term_scores
 from answerable.explanations.activation_patterns.curves import SplineGAM
 from tests.oracles.activation_patterns import two_gaussians
@@ -106,6 +107,29 @@ def test_curves_and_transform() -> None:
     curve = found.shape("x0", X)
     assert curve["model"].std() == pytest.approx(scores.sd_model[0], rel=1e-3)
     assert curve["pattern"].std() == pytest.approx(scores.sd_pattern[0], rel=1e-3)
+
+
+def test_a_curve_is_kept_thinned_and_drawn() -> None:
+    X, y = two_gaussians(2500, 1)
+    X = np.column_stack([X, np.arange(2500) % 3])
+    found = PatternGAM().fit(X, y)
+    kept, every = found.shape("x0"), found.shape("x0", X)
+    assert kept.height <= 60 < every.height == 2500 and found.shape(2)["x"].to_list() == [0, 1, 2]
+    assert set(kept.drop("rows").rows()) < set(every.drop("rows").rows())
+    assert kept["rows"].sum() == pytest.approx(1) and found.shape(2)["rows"].to_list() == pytest.approx(
+        [834 / 2500, 1 / 3, 1 / 3], abs=1e-3
+    )
+    counts = np.histogram(X[:, 0], bins=60)[0]
+    assert kept["rows"].to_numpy() == pytest.approx(counts[counts > 0] / 2500)
+    for picture, words in (
+        ("curves", "narrower than|wider than"),
+        ("deviations", "moves the model"),
+        ("slopes", "1 of 3 features lies"),
+    ):
+        drawn = found.plot(picture).to_dict()
+        assert re.search(words, " ".join(drawn["title"]["text"])) and len(drawn["description"].split()) > 4
+    with pytest.raises(UnknownName, match="did you mean 'curves'"):
+        found.plot("curve")
 
 
 def test_a_quadratic_model_finds_the_pair() -> None:

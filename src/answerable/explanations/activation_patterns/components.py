@@ -117,6 +117,17 @@ def names_of(model: Any, rows: Any) -> list[str]:
     return list(names) if set(names) <= set(rows.columns) else []
 
 
+def words_of(rows: Any) -> list[str]:
+    """Columns of a dataframe that hold neither numbers nor truth values; none of anything else."""
+    if not hasattr(rows, "columns"):
+        return []
+    import polars as pl
+
+    from answerable.subjects.table import as_table
+
+    return [name for name, kind in as_table(rows).schema.items() if not (kind.is_numeric() or kind == pl.Boolean)]
+
+
 def with_codes(rows: Any) -> Any:
     """A dataframe with its columns of words as codes 1, 2, ... in alphabetical order; anything else as it is."""
     if not hasattr(rows, "columns"):
@@ -125,10 +136,10 @@ def with_codes(rows: Any) -> Any:
 
     from answerable.subjects.table import as_table
 
-    frame = as_table(rows)
-    words = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == pl.Boolean)]
+    words = words_of(rows)
     if not words:
         return rows
+    frame = as_table(rows)
     codes = (pl.col(name).cast(pl.String).rank("dense").cast(pl.Float64) for name in words)
     return frame.with_columns(*codes).to_pandas()
 

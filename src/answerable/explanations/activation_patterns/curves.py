@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,7 +15,40 @@ from .logistic import Link
 from .refit import multivariate_refit
 from .solver import Term
 
+MOST_POINTS = 60  # of a curve that is kept or drawn
 FEW_VALUES = 10  # a feature of so few values gets one level for each
+
+
+class Curve(NamedTuple):
+    """A curve at some values of its feature.
+
+    Attributes
+    ----------
+    x : (n,) values, rising
+    height : (n,) of the curve, about its mean over all rows
+    rows : (n,) share of the rows that lie about each value
+    """
+
+    x: Floats
+    height: Floats
+    rows: Floats
+
+
+def thinned(x: Floats, height: Floats, most: int | None) -> Curve:
+    """A curve at each value that occurs, or at the first in each of ``most`` steps of equal width.
+
+    Parameters
+    ----------
+    x, height : (N,) of each row
+    most : values at most; None for all
+    """
+    at, first, counts = np.unique(x, return_index=True, return_counts=True)
+    if most is not None and len(at) > most:
+        group = np.clip(np.digitize(at, np.linspace(at[0], at[-1], most + 1)) - 1, 0, most - 1)
+        kept, place = np.unique(group, return_index=True)
+        counts = np.bincount(group, counts, minlength=most)[kept]
+        at, first = at[place], first[place]
+    return Curve(at, (height - height.mean())[first], counts / len(x))
 
 
 class SplineGAM(BaseEstimator):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -18,7 +18,8 @@ from answerable.statistics import Floats, auroc_intervals, bootstrap_intervals
 
 from .aggregation import Rule, input_importance
 from .checks import LARGEST, Scale
-from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes
+from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes, words_of
+from .curves import MOST_POINTS, thinned
 from .logistic import Link, univariate_slopes
 from .refit import given_fit, multivariate_refit
 from .solver import (
@@ -34,6 +35,7 @@ from .solver import (
 if TYPE_CHECKING:
     import polars as pl
 
+Picture = Literal["curves", "deviations", "slopes"]
 NUMBERS = ("product", "sd_model", "sd_pattern", "pattern", "discriminability", "slope", "weight")
 RESAMPLED = ("slope", "sd_model", "sd_pattern", "pattern", "product")
 
@@ -44,6 +46,26 @@ class BadTable(BadInput, ValueError):
 
 class _Pattern(TransformerMixin, BaseEstimator):
     """What both estimators do once they have terms and component values."""
+
+    def _checked(self, X: Any, *y: Any, dtype: Any = np.float64) -> Any:
+        """Rows, and the target if there is one (then they are those fitted), as arrays; no number that is none."""
+        words = [] if dtype == "numeric" else words_of(X)
+        if words:
+            raise BadTable(
+                "its entries are no numbers", where=f"feature {words[0]}", mend="give a column of 0 and 1 for each word"
+            )
+        found = validate_data(self, X, *y, reset=bool(y), dtype=dtype, ensure_all_finite=False)
+        rows = found[0] if y else found
+        bad = ~np.isfinite(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, dtype=bool)
+        if bad.any():
+            row, j = np.argwhere(bad)[0]
+            name = getattr(self, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])])[j]
+            raise BadTable(
+                f"it is {rows[row, j]:g}".replace("nan", "NaN"),
+                where=f"feature {name}, row {row + 1}",
+                mend="drop the row",
+            )
+        return found
 
     def _settle(self, X: Floats, y: Floats, values: Floats, terms: list[Term], weights: Floats | None) -> None:
         self.terms_ = terms
@@ -61,8 +83,16 @@ class _Pattern(TransformerMixin, BaseEstimator):
         self.intervals_method_ = f"influence functions, curves fixed, {self.level:.0%}"
         if self.n_boot:
             self._resample(values, y, weights)
-        if self.link == "logit" and min(np.sum(y > 0.5), np.sum(y < 0.5)) >= 2:
-            self.auroc_ = auroc_intervals(y > 0.5, self.scores_.linear[:, None], level=self.level)[0]
+        if self.link == "logit":
+            counted = slice(None) if weights is None else weights > 0
+            scores = self.scores_.linear[counted, None]
+            if min(np.sum(y[counted] > 0.5), np.sum(y[counted] < 0.5)) >= 2:
+                self.auroc_ = auroc_intervals(y[counted] > 0.5, scores, level=self.level)[0]
+        self._curves = {
+            term[0]: thinned(X[:, term[0]], self.scores_.weight[number] * values[:, number], MOST_POINTS)
+            for number, term in enumerate(terms)
+            if len(term) == 1
+        }
 
     def _given(self) -> Floats | None:
         """Coefficients of the terms, where they were given."""
@@ -190,18 +220,23 @@ class _Pattern(TransformerMixin, BaseEstimator):
         s = self.scores_
         return values * (s.weight * s.slope) + s.intercept
 
-    def shape(self, feature: int | str, X: Any) -> pl.DataFrame:
-        """Model curve and pattern curve of a feature's own term at rows.
+    def shape(self, feature: int | str, X: Any = None) -> pl.DataFrame:
+        """Model curve and pattern curve of a feature's own term.
 
         Parameters
         ----------
-        feature : name or number
-        X : (n_samples, n_features) rows
+        feature : name or number, from 0
+        X : (n_samples, n_features) rows at which the curves are wanted; at most 60 values among the rows fitted, when
+            left out
 
         Returns
         -------
-        polars frame with x (a code, for a column of words), model and pattern, both centred on the mean of ``X``,
-        sorted by x
+        polars frame with x (a code, for a column of words), model and pattern [log-odds, or units of the target], both
+        about their mean over the rows, and rows, the share of the rows about x; sorted by x
+
+        Raises
+        ------
+        UnknownName, BadInput : no such feature, or one without a term of its own
         """
         import polars as pl
 
@@ -212,10 +247,55 @@ class _Pattern(TransformerMixin, BaseEstimator):
         if (j,) not in self.terms_:
             raise BadInput("it has no curve of its own", where=f"shape, feature {feature}", mend="choose one that has")
         number = self.terms_.index((j,))
-        values, s = self.component_values(X)[:, number], self.scores_
-        model = s.weight[number] * (values - values.mean())
-        column = np.asarray(with_codes(X), dtype=np.float64)[:, j]
-        return pl.DataFrame({"x": column, "model": model, "pattern": s.slope[number] * model}).sort("x")
+        if X is None:
+            curve = self._curves[j]
+        else:
+            heights = self.scores_.weight[number] * self.component_values(X)[:, number]
+            curve = thinned(np.asarray(with_codes(X), dtype=np.float64)[:, j], heights, None)
+        slope = self.scores_.slope[number]
+        return pl.DataFrame({"x": curve.x, "model": curve.height, "pattern": slope * curve.height, "rows": curve.rows})
+
+    def plot(self, picture: Picture = "curves", *, width: int = 736) -> Any:
+        """A picture of the terms.
+
+        Parameters
+        ----------
+        picture : ``curves`` of the six features that the model uses most, each beside its pattern curve;
+            ``deviations`` of both, with intervals; or ``slopes``, one over the other, with intervals
+        width : px of the whole picture
+
+        Returns
+        -------
+        Altair chart; ``chart.save("curves.html")`` keeps it
+
+        Raises
+        ------
+        UnknownName : no such picture
+        BadInput : curves of a model without terms of one feature
+        """
+        import polars as pl
+
+        from . import figures
+
+        check_is_fitted(self)
+        unit = "log-odds" if self.link == "logit" else "units of the target"
+        if picture == "deviations":
+            return figures.deviations(self.importances_, width, unit=unit)
+        if picture == "slopes":
+            return figures.slopes(self.importances_, width, margin=self.margin)
+        if picture != "curves":
+            raise unknown("picture", picture, get_args(Picture), where="plot")
+        spread = {j: self.scores_.sd_model[self.terms_.index((j,))] for j in self._curves}
+        if not spread:
+            raise BadInput("no term has a feature of its own", where="plot", mend="choose deviations or slopes")
+        parts = [
+            self.shape(j).select(
+                pl.lit(self.feature_names_[j]).alias("feature"), "x", pl.lit(None, pl.String).alias("word"), "model",
+                "pattern", "rows",
+            )
+            for j in sorted(spread, key=lambda j: -spread[j])[: figures.MOST_CURVES]
+        ]  # fmt: skip
+        return figures.curves(pl.concat(parts), width, unit=unit)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the terms."""
@@ -278,7 +358,7 @@ class PatternGAM(_Pattern):
     scores_ : TermScores
     input_importance_ : (n_features,) product aggregated to features, summing to 1
     terms_, term_names_ : features and name of each term
-    auroc_ : AUROC of the refit on the rows given, with interval
+    auroc_ : AUROC of the refit on the rows given, with interval; each row of weight above 0 counts once
     n_model_classes_ : classes of the model; of more than two, ``positive`` is set against the rest
     """
 
@@ -321,7 +401,7 @@ class PatternGAM(_Pattern):
         sample_weight : (n_samples,) weights >= 0, carried through every mean and covariance
         """
         given = X
-        X, y = validate_data(self, self._coded(X), y, dtype=np.float64 if self.model is None else "numeric")
+        X, y = self._checked(self._coded(X), y, dtype=np.float64 if self.model is None else "numeric")
         weights = None if sample_weight is None else _row_weights(sample_weight, len(X))
         self._components: Components = components_of(
             self.model, X.shape[1], rows=given, pairs=self.pairs, positive=self.positive
@@ -341,9 +421,7 @@ class PatternGAM(_Pattern):
     def component_values(self, X: Any, checked: Any = None) -> Floats:
         """(n_samples, n_terms) component values of the model at rows."""
         if checked is None:
-            checked = validate_data(
-                self, self._coded(X), reset=False, dtype=np.float64 if self.model is None else "numeric"
-            )
+            checked = self._checked(self._coded(X), dtype=np.float64 if self.model is None else "numeric")
         values = np.asarray(self._components.of(checked if self.model is None else X), dtype=np.float64)
         if values.shape != (len(checked), len(self._components.terms)):
             raise BadTable(
@@ -408,7 +486,7 @@ class PatternQLR(_Pattern):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PatternQLR:
         """Fit the quadratic model and compute every number of every term; parameters as for :class:`PatternGAM`."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = self._checked(X, y)
         if len(self.nominal):
             raise BadTable(
                 "its values are codes of kinds, and their products mean nothing",
@@ -431,7 +509,7 @@ class PatternQLR(_Pattern):
 
     def component_values(self, X: Any) -> Floats:
         """(n_samples, n_terms) features, squares and products at rows."""
-        return self._monomials(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._monomials(self._checked(X))
 
     def _monomials(self, X: Floats) -> Floats:
         return quadratic_features((X - self.mean_) / self.scale_, self.terms_)

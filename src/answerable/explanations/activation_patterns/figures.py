@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LINE = 22  # px from one row to the next
 MOST_TERMS = 24
+MOST_CURVES = 6
 TITLE_PX, SUBTITLE_PX = 8.7, 6.8  # px that a character takes, rather more than less
 LONGEST_LABEL = 22
 SUPPRESSORS = ("suppressor", "negative suppressor")

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from .cases import Cases
     from .estimator import PatternGAM, PatternQLR
 
-MOST_CURVES = 6
 MOST_RESAMPLED = 16  # features of a quadratic model whose terms are refitted on resamples
-CURVE_POINTS = 60
 MOST_PAIRS = 128  # of pixels, in table and picture
 SUPPRESSORS = ("suppressor", "negative suppressor")
 
@@ -411,32 +409,28 @@ def _pairs(found: Any, truth: np.ndarray) -> pl.DataFrame:
 
 def _points(found: Any, given: Cases, judged: np.ndarray, *, words: bool) -> pl.DataFrame:
     """Curves of the features that the model uses most, at a few values each."""
-    import numpy as np
     import polars as pl
+
+    from .curves import MOST_POINTS, thinned
+    from .figures import MOST_CURVES
 
     own = [(number, term[0]) for number, term in enumerate(found.terms_) if len(term) == 1]
     chosen = sorted(own, key=lambda pair: -found.scores_.sd_model[pair[0]])[:MOST_CURVES]
     X, values = given.X[judged], found.component_values(given.rows(judged, words=words))
     parts = []
     for number, j in chosen:
-        curve = found.scores_.weight[number] * (values[:, number] - values[:, number].mean())
-        at, first, counts = np.unique(X[:, j], return_index=True, return_counts=True)
         words_of = given.words.get(given.names[j])
-        if len(at) > CURVE_POINTS and not words_of:
-            bins = np.linspace(at[0], at[-1], CURVE_POINTS + 1)
-            group = np.clip(np.digitize(at, bins) - 1, 0, CURVE_POINTS - 1)
-            counts = np.bincount(group, counts, minlength=CURVE_POINTS)
-            kept, place = np.unique(group, return_index=True)
-            at, first, counts = at[place], first[place], counts[kept]
+        heights = found.scores_.weight[number] * values[:, number]
+        curve = thinned(X[:, j], heights, None if words_of else MOST_POINTS)
         parts.append(
             pl.DataFrame(
                 {
-                    "feature": [given.names[j]] * len(at),
-                    "x": at,
-                    "word": [words_of[round(code) - 1] for code in at] if words_of else [None] * len(at),
-                    "model": curve[first],
-                    "pattern": found.scores_.slope[number] * curve[first],
-                    "rows": counts / len(X),
+                    "feature": [given.names[j]] * len(curve.x),
+                    "x": curve.x,
+                    "word": [words_of[round(code) - 1] for code in curve.x] if words_of else [None] * len(curve.x),
+                    "model": curve.height,
+                    "pattern": found.scores_.slope[number] * curve.height,
+                    "rows": curve.rows,
                 },
                 schema_overrides={"word": pl.String},
             )
