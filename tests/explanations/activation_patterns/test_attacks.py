@@ -118,7 +118,10 @@ FRAME = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y.astype(int)})
         (FRAME.select("y"), {}, "no column is left beside the target"),
         (FRAME.with_columns(y=pl.Series(["u", "v"] * 100)), {"link": "identity"}, "column y: its entries are no numbers"),
         (FRAME.with_columns(k=pl.Series([[1, 2]] * 200)), {}, "column k: its entries are neither numbers nor words"),
-        (FRAME.with_columns(a=pl.col("a") * 1e300), {}, "column a: an entry is .* in size"),
+        (FRAME.with_columns(a=pl.col("a") * 1e300), {}, "column a: it lies between -.*e\\+300 and .*; give it in a unit"),
+        (FRAME.with_columns(a=pl.col("a") * 1e-310), {}, "column a: it lies between -.*e-310 and .*; give it in a unit"),
+        (FRAME.rename({"a": "p", "b": "q"}).with_columns(pl.Series("p × q", X[:, 2])), {"curves": "quadratic"},
+         "term p × q: two terms are called so; rename a feature"),
         (FRAME.with_columns(y=pl.Series([1] + [0] * 199)), {}, "fewer than two rows have one of the labels"),
         (FRAME.with_columns(y=pl.Series([float("nan")] + [0.0, 1.0] * 99 + [1.0])), {}, "row 1: the target is missing"),
     ],
@@ -126,6 +129,34 @@ FRAME = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y.astype(int)})
 def test_tables_that_cannot_be_judged(table: pl.DataFrame, fields: dict, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         ask("activation-patterns", seed=0, store=False, table=table, target="y", resamples=100, **fields)
+
+
+@pytest.mark.parametrize("curves", ["linear", "splines"])
+def test_a_table_of_one_feature(curves: str) -> None:
+    """The slope of the only term is 1 whatever rows are drawn: its interval is that point, not all numbers."""
+    answer = ask(
+        "activation-patterns", seed=0, store=False, table=FRAME.drop("b"), target="y", resamples=100, curves=curves
+    )
+    row = answer.tables["terms"].frame.row(0, named=True)
+    assert row["verdict"] == "informative and used"
+    assert (row["slope_low"], row["slope_high"]) == pytest.approx((1, 1))
+
+
+def test_a_constant_column_without_resamples_can_be_drawn() -> None:
+    wide = np.random.default_rng(1).normal(size=(400, 17))
+    wide[:, 3] = 7.0
+    table = pl.DataFrame(wide).with_columns(y=pl.Series((wide[:, 0] > 0).astype(int)))
+    answer = ask("activation-patterns", seed=0, store=False, table=table, target="y", curves="quadratic", ridge=1.0)
+    assert all("svg" in answer.figures[name].svg() for name in ("deviations", "slopes"))
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1e-70, 1e70, 1e90])
+def test_a_unit_changes_no_verdict(unit: float) -> None:
+    """Fourth powers of 1e-90 are 0, of 1e90 infinite."""
+    plain, scaled = (term_scores(X * factor, Y) for factor in (1.0, unit))
+    assert scaled.verdict == plain.verdict
+    assert scaled.p_informative == pytest.approx(plain.p_informative, rel=1e-8)
+    assert (scaled.slope_low, scaled.slope_high) == (pytest.approx(plain.slope_low), pytest.approx(plain.slope_high))
 
 
 def test_a_word_that_only_one_half_of_the_rows_holds() -> None:

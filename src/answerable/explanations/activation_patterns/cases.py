@@ -12,7 +12,7 @@ import polars as pl
 from answerable.errors import BadInput, unknown
 from answerable.statistics import Bools, Floats, Ints
 
-from .checks import LARGEST
+from .checks import refuse_odd_units
 from .replicas import Replica, compas_rows, compas_words, make_replica
 from .xai_tris import Background
 
@@ -156,9 +156,8 @@ def _numbers(column: pl.Series, where: str) -> Floats:
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise BadInput("the entry is missing", where=f"{where}, row {int(np.argmax(bad)) + 1}", mend="drop the row")
-    most = float(np.max(np.abs(numbers), initial=0.0))
-    if most > LARGEST:
-        raise BadInput(f"an entry is {most:.3g} in size", where=where, mend="give it in a larger unit")
+    if numbers.size:
+        refuse_odd_units(numbers.min(keepdims=True), numbers.max(keepdims=True), [where])
     return numbers
 
 

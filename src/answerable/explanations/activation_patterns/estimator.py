@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -73,6 +74,9 @@ class _Pattern(TransformerMixin, BaseEstimator):
             f"x{j}" for j in range(X.shape[1])
         ]
         self.term_names_ = [term_name(term, self.feature_names_) for term in terms]
+        twice = next((name for name, times in Counter(self.term_names_).items() if times > 1), None)
+        if twice is not None:
+            raise BadTable("two terms are called so", where=f"term {twice}", mend="rename a feature")
         self.scores_: TermScores = term_scores(
             values, y, names=self.term_names_, weights=weights, link=self.link, scale=self.scale, ridge=self.ridge,
             level=self.level, margin=self.margin, least_share=self.least_share, coefficients=self._given(),
@@ -150,10 +154,14 @@ class _Pattern(TransformerMixin, BaseEstimator):
             told, np.arange(len(y)), seed=self.random_state, resamples=self.n_boot, level=self.level,
             method="percentile", strata=y if self.link == "logit" else None,
         )  # fmt: skip
-        n_terms = z.shape[1]
+        n_terms, s = z.shape[1], self.scores_
+        self.intervals_["slope"] = np.stack([s.slope_low, s.slope_high], axis=1)
         for place, name in enumerate(RESAMPLED):
             part = found[place * n_terms : (place + 1) * n_terms]
             ends = np.array([[interval.low, interval.high] for interval in part])
+            # Resamples that all agree have no interval: the slope of the only term is 1 whatever the rows.
+            if name in self.intervals_:
+                ends = np.where(np.isfinite(ends), ends, self.intervals_[name])
             ends[self.scores_.constant] = 0.0
             self.intervals_[name] = ends if name in ("slope", "pattern") else np.maximum(ends, 0.0)
         self.intervals_method_ = found[0].method

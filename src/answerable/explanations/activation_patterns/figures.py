@@ -29,7 +29,8 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
 
     Parameters
     ----------
-    terms : term, sd_model, sd_model_low, sd_model_high, sd_pattern, sd_pattern_low, sd_pattern_high, verdict
+    terms : term, kind, sd_model, sd_model_low, sd_model_high, sd_pattern, sd_pattern_low, sd_pattern_high, product,
+        slope_low, slope_high, verdict
     width : px of the whole figure
     unit : of the deviations
     """
@@ -40,6 +41,7 @@ def deviations(terms: pl.DataFrame, width: int, *, unit: str = "log-odds") -> An
     end = max((high for high in highs if math.isfinite(high)), default=0.0) * 1.05 or 1.0
     for row in rows:
         row["sd_model_high"], row["sd_pattern_high"] = min(row["sd_model_high"], end), min(row["sd_pattern_high"], end)
+        del row["slope_low"], row["slope_high"]  # infinite for a term without weight, which JSON cannot say
     x_scale = alt.Scale(domain=[0, end], nice=False)
     axis = alt.Axis(tickCount=4 if narrow else 6)
     chart = alt.Chart(alt.InlineData(values=rows))
@@ -91,14 +93,14 @@ def slopes(terms: pl.DataFrame, width: int, *, margin: float) -> Any:
 
     Parameters
     ----------
-    terms : term, slope, slope_low, slope_high, sd_model, verdict
+    terms : term, kind, slope, slope_low, slope_high, sd_model, verdict
     width : px of the whole figure
     margin : half the width of the band
     """
     rows, which = _largest(terms)
     low, high = -1.0, min(max(2.5, *(math.ceil(2 * row["slope"]) / 2 for row in rows)), 5.0)
     for row in rows:
-        row["from"], row["to"] = max(row["slope_low"], low), min(row["slope_high"], high)
+        row["from"], row["to"] = max(row.pop("slope_low"), low), min(row.pop("slope_high"), high)
         row["at"] = min(max(row["slope"], low), high)
     x_scale = alt.Scale(domain=[low, high], nice=False)
     y = _term_axis(rows)

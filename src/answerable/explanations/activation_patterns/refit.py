@@ -100,7 +100,7 @@ def refuse_few_rows(n_terms: int, n_rows: int, ridge: float) -> None:
     """Refuse to fit as many terms as there are rows without a ridge."""
     if ridge == 0 and n_terms + 1 >= n_rows:
         raise BadInput(
-            f"{n_terms} terms are fitted on {n_rows} rows",
+            f"{n_terms} term{'s are' if n_terms > 1 else ' is'} fitted on {n_rows} rows",
             where="refit",
             mend="set a ridge (the covariances of a term with prediction and label then differ) or give more rows",
         )

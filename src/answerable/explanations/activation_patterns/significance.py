@@ -164,8 +164,9 @@ def welch(means: ArrayLike, errors: ArrayLike, sizes: ArrayLike) -> Floats:
     """p-values of Welch's test from the means of both classes, the squared errors of these, and the classes' sizes."""
     means, errors, sizes = (np.asarray(part, dtype=np.float64) for part in (means, errors, sizes))
     squared = errors[0] + errors[1]
-    parts = sum(error**2 / max(size - 1, 1e-9) for error, size in zip(errors, sizes, strict=True))
-    freedom = np.divide(squared**2, parts, out=np.ones_like(squared), where=parts > 0)
+    # Each class's share of the squared error: squares of the errors themselves would leave the range of doubles.
+    ways = (np.divide(error, squared, out=np.ones_like(squared), where=squared > 0) for error in errors)
+    freedom = 1 / sum(way**2 / max(size - 1, 1e-9) for way, size in zip(ways, sizes, strict=True))
     statistic = np.divide(means[0] - means[1], np.sqrt(squared), out=np.zeros_like(squared), where=squared > 0)
     return np.where(squared > 0, 2 * stats.t.sf(np.abs(statistic), np.maximum(freedom, 1.0)), 1.0)
 
