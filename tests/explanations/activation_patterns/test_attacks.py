@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from answerable import ask
+from answerable.cli import run
 from answerable.errors import BadInput
 from answerable.explanations.activation_patterns import (
     NAMEnsemble,
@@ -119,6 +121,9 @@ FRAME = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y.astype(int)})
         (FRAME.with_columns(y=pl.Series(["u", "v"] * 100)), {"link": "identity"}, "column y: its entries are no numbers"),
         (FRAME.with_columns(k=pl.Series([[1, 2]] * 200)), {}, "column k: its entries are neither numbers nor words"),
         (FRAME.with_columns(a=pl.col("a") * 1e300), {}, "column a: it lies between -.*e\\+300 and .*; give it in a unit"),
+        (FRAME.with_columns(a=pl.Series(["1.5", "n/a"] + ["2", "3"] * 99)), {},
+         "column a, row 2: 'n/a' is no number, though most entries are; mend or drop the row"),
+        (FRAME.with_columns(a=pl.duration(days=pl.Series(range(200)))), {}, "column a: its entries are neither numbers nor"),
         (FRAME.with_columns(a=pl.col("a") * 1e-310), {}, "column a: it lies between -.*e-310 and .*; give it in a unit"),
         (FRAME.rename({"a": "p", "b": "q"}).with_columns(pl.Series("p × q", X[:, 2])), {"curves": "quadratic"},
          "term p × q: two terms are called so; rename a feature"),
@@ -142,12 +147,22 @@ def test_a_table_of_one_feature(curves: str) -> None:
     assert (row["slope_low"], row["slope_high"]) == pytest.approx((1, 1))
 
 
-def test_a_constant_column_without_resamples_can_be_drawn() -> None:
+@pytest.mark.parametrize(("curves", "terms"), [("splines", "30,000"), ("quadratic", "12,507,500")])
+def test_thousands_of_columns_are_refused_before_memory_is_gone(curves: str, terms: str) -> None:
+    wide = pl.DataFrame(np.random.default_rng(0).normal(size=(200, 5000))).with_columns(y=pl.Series(Y.astype(int)))
+    with pytest.raises(
+        BadInput, match=f"refit: 5,000 .* make {terms} terms, and at most 6,000 .*; give fewer features"
+    ):
+        ask("activation-patterns", seed=0, store=False, table=wide, target="y", curves=curves, ridge=1.0)
+
+
+def test_a_constant_column_without_resamples_can_be_saved(tmp_path: Path) -> None:
     wide = np.random.default_rng(1).normal(size=(400, 17))
     wide[:, 3] = 7.0
     table = pl.DataFrame(wide).with_columns(y=pl.Series((wide[:, 0] > 0).astype(int)))
     answer = ask("activation-patterns", seed=0, store=False, table=table, target="y", curves="quadratic", ridge=1.0)
-    assert all("svg" in answer.figures[name].svg() for name in ("deviations", "slopes"))
+    answer.save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "answer.json").exists()
 
 
 @pytest.mark.parametrize("unit", [1e-90, 1e-70, 1e70, 1e90])
@@ -157,6 +172,15 @@ def test_a_unit_changes_no_verdict(unit: float) -> None:
     assert scaled.verdict == plain.verdict
     assert scaled.p_informative == pytest.approx(plain.p_informative, rel=1e-8)
     assert (scaled.slope_low, scaled.slope_high) == (pytest.approx(plain.slope_low), pytest.approx(plain.slope_high))
+
+
+def test_a_numeric_target_is_saved(tmp_path: Path) -> None:
+    """Its terms have no discriminability, and a picture's data cannot hold a missing number."""
+    FRAME.with_columns(y=pl.col("a") - pl.Series(X[:, 2])).write_csv(tmp_path / "t.csv")
+    words = ["--table", str(tmp_path / "t.csv"), "--target", "y", "--link", "identity", "--resamples", "100"]
+    places = ["--store", str(tmp_path / "store"), "--save", str(tmp_path / "saved")]
+    assert run(["ask", "activation-patterns", "--seed", "0", *words, *places]) == 0
+    assert (tmp_path / "saved" / "answer.json").exists()
 
 
 def test_a_word_that_only_one_half_of_the_rows_holds() -> None:

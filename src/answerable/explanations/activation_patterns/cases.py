@@ -149,9 +149,10 @@ def _numbers(column: pl.Series, where: str) -> Floats:
     where = f"{where}, column {column.name}"
     if _is_numeric(column):
         numbers = column.cast(pl.Float64).to_numpy()
-    elif column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+    elif column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object, pl.Duration):
         raise BadInput("its entries are neither numbers nor words", where=where, mend="leave it out")
     else:
+        _refuse_stray_words(column, where)
         numbers = column.cast(pl.String).rank("dense").cast(pl.Float64).to_numpy()
     bad = ~np.isfinite(numbers)
     if bad.any():
@@ -159,6 +160,17 @@ def _numbers(column: pl.Series, where: str) -> Floats:
     if numbers.size:
         refuse_odd_units(numbers.min(keepdims=True), numbers.max(keepdims=True), [where])
     return numbers
+
+
+def _refuse_stray_words(column: pl.Series, where: str) -> None:
+    """A few words among numbers are entries to mend, not kinds: all numbers of the column would become kinds too."""
+    if column.dtype != pl.String:
+        return
+    stray = column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()
+    if 0 < stray.sum() < len(column) / 2:
+        row = int(np.argmax(stray.to_numpy()))
+        what = f"{column[row][:40]!r} is no number, though most entries are"
+        raise BadInput(what, where=f"{where}, row {row + 1}", mend="mend or drop the row")
 
 
 def _labels(column: pl.Series, positive: str, where: str) -> tuple[Floats, str]:

@@ -12,7 +12,7 @@ from sklearn.preprocessing import SplineTransformer
 from answerable.statistics import Floats
 
 from .logistic import Link
-from .refit import multivariate_refit
+from .refit import multivariate_refit, refuse_many_terms
 from .solver import Term
 
 MOST_POINTS = 60  # of a curve that is kept or drawn
@@ -75,6 +75,7 @@ class SplineGAM(BaseEstimator):
         y : (n_samples,) 0 and 1, or numbers for the identity link
         """
         X = np.asarray(X, dtype=np.float64)
+        refuse_many_terms(X.shape[1] * self.knots, f"{X.shape[1]:,} splines")
         self.bases_ = [self._basis(X[:, j]) for j in range(X.shape[1])]
         parts = [_expanded(basis, X[:, j]) for j, basis in enumerate(self.bases_)]
         refit = multivariate_refit(np.hstack(parts), y, link=self.link, ridge=self.ridge)

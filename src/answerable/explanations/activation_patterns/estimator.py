@@ -22,7 +22,7 @@ from .checks import LARGEST, Scale
 from .components import Components, check_components, components_of, warn_of_unpurified_pairs, with_codes, words_of
 from .curves import MOST_POINTS, thinned
 from .logistic import Link, univariate_slopes
-from .refit import given_fit, multivariate_refit
+from .refit import given_fit, multivariate_refit, refuse_many_terms
 from .solver import (
     Term,
     TermScores,
@@ -509,6 +509,7 @@ class PatternQLR(_Pattern):
         self.mean_ = shares @ X if self.standardize else np.zeros(X.shape[1])
         deviation = np.sqrt(shares @ (X - self.mean_) ** 2)
         self.scale_ = np.where((deviation > 0) & bool(self.standardize), deviation, 1.0)
+        refuse_many_terms(X.shape[1] * (X.shape[1] + 3) // 2, f"{X.shape[1]:,} features, their squares and products")
         two_values = [len(np.unique(X[:, j])) > 2 for j in range(X.shape[1])]
         self.terms_ = quadratic_terms(X.shape[1], squares=two_values)
         target = self._target(y)

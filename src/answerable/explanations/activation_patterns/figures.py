@@ -335,8 +335,11 @@ def _pixel_axis() -> alt.Axis:
 
 
 def _largest(terms: pl.DataFrame) -> tuple[list[dict[str, Any]], str]:
-    """Terms in the order of the model's spread, and a sentence where some are left out."""
-    ordered = terms.sort("sd_model", descending=True)
+    """Terms in the order of the model's spread, and a sentence where some are left out.
+
+    Discriminability is left out: of a numeric target it is missing, which JSON cannot say.
+    """
+    ordered = terms.drop("discriminability", "kind", strict=False).sort("sd_model", descending=True)
     rows = ordered.head(MOST_TERMS).to_dicts()
     for row, label in zip(rows, _distinct([_short(row["term"]) for row in rows]), strict=True):
         row["label"] = label

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .cases import Cases
     from .estimator import PatternGAM, PatternQLR
 
-MOST_RESAMPLED = 16  # features of a quadratic model whose terms are refitted on resamples
+MOST_RESAMPLED, MOST_RESAMPLED_SQUARED = 152, 16  # features whose terms are refitted on resamples; of 16 it is 152
 MOST_PAIRS = 128  # of pixels, in table and picture
 SUPPRESSORS = ("suppressor", "negative suppressor")
 
@@ -214,12 +214,9 @@ class ActivationPatterns(Question):
         return found, judged, [note for note in notes if note.startswith(("term ", "Pair "))]
 
     def _n_boot(self, given: Cases) -> int:
-        """Resamples; none for a quadratic model of so many terms that a refit takes seconds."""
-        return (
-            0
-            if self.curves == "quadratic" and self.model is None and given.X.shape[1] > MOST_RESAMPLED
-            else self.resamples
-        )
+        """Resamples; none for a model of so many terms that a refit takes seconds."""
+        own_squares = self.curves == "quadratic" and self.model is None
+        return 0 if given.X.shape[1] > (MOST_RESAMPLED_SQUARED if own_squares else MOST_RESAMPLED) else self.resamples
 
     def _fitted(self, given: Cases, rows: np.ndarray, run: Run) -> Any:
         if self.curves == "linear":
