@@ -35,8 +35,12 @@ def main() -> int:
     some = {} if arguments.only is None else {"only": arguments.only}
     if some and "only" not in inspect.signature(module.rows).parameters:
         parser.error(f"the rows of {arguments.name} are made together; leave --only out")
+    rows = []
     try:
-        rows = [Row(*row) for row in module.rows(quick=arguments.quick, **some)]
+        for row in module.rows(quick=arguments.quick, **some):
+            rows.append(Row(*row))
+            # Beside the table, which needs all rows: a run that is broken off leaves what it had found.
+            print("  ".join(_cells(rows[-1])).rstrip(), file=sys.stderr, flush=True)
     except BadInput as refused:
         parser.error(str(refused))
     print(f"{arguments.name}{' (quick: a subset)' if arguments.quick else ''}")
@@ -46,12 +50,16 @@ def main() -> int:
 
 def _table(rows: Sequence[Row]) -> list[str]:
     heads = ("", "paper", "ours", "difference", "")
-    body = [(row.what, _number(row.paper), _number(row.ours), _difference(row), row.note) for row in rows]
+    body = [_cells(row) for row in rows]
     widths = [max(len(line[column]) for line in (heads, *body)) for column in range(len(heads))]
     lines = [
         "  ".join(cell.ljust(wide) for cell, wide in zip(line, widths, strict=True)).rstrip() for line in (heads, *body)
     ]
     return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return row.what, _number(row.paper), _number(row.ours), _difference(row), row.note
 
 
 def _number(value: float | None) -> str:

@@ -38,7 +38,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     monkeypatch.setattr(sys, "argv", ["reproductions", "feed-forward-memories", *arguments])
     assert command.main() == 0
-    return capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    # Each row is told on standard error as soon as it is there, and all of them as a table in the end.
+    assert [line.split() for line in said.err.splitlines()[-len(lines[3:]) :]] == [line.split() for line in lines[3:]]
+    return lines
 
 
 def test_one_metric_s_rows_are_those_of_the_whole_table(
