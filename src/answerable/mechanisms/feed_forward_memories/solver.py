@@ -27,6 +27,8 @@ Ints = npt.NDArray[np.integer[Any]]
 Definition = Literal["fvu", "legacy_token_mean", "uncentred"]
 Select = Literal["abs", "contribution"]
 
+_TILE_ROWS, _TILE_COLUMNS = 16, 256
+_FLOAT_ROWS = 1024  # summed in float32 before they are added in float64
 _SIZE_CLASSES = 4096  # of a float32 by its first 12 bits
 
 
@@ -89,39 +91,56 @@ class MemoryCounts:
 
 @kernel
 def _count(table, rows, first, counts, sums, top_values, top_places, start, stop):  # type: ignore[no-untyped-def]
-    """One batch, some memories; the first loop over these has no branch, so that it runs on whole vectors."""
-    n_memories, top = stop - start, top_values.shape[2]
-    positive = np.zeros(n_memories, np.int32)
-    negative = np.zeros(n_memories, np.int32)
-    above = np.zeros(n_memories, np.float32)  # a batch is short enough for float32 sums of a few thousand terms
-    below = np.zeros(n_memories, np.float32)
-    upper = top_values[0, start:stop, top - 1].copy()
-    lower = -top_values[1, start:stop, top - 1]
-    for number in range(len(rows)):
-        row = table[rows[number], start:stop]
-        for j in range(n_memories):
-            a = row[j]
-            positive[j] += a > 0
-            negative[j] += a < 0
-            above[j] += max(a, np.float32(0))
-            below[j] += min(a, np.float32(0))
-        for j in range(n_memories):  # apart from the sums, which run on whole vectors
-            if row[j] > upper[j]:
-                _enter(top_values, top_places, 0, start + j, row[j], first + number)
-                upper[j] = top_values[0, start + j, top - 1]
-            elif row[j] < lower[j]:
-                _enter(top_values, top_places, 1, start + j, -row[j], first + number)
-                lower[j] = -top_values[1, start + j, top - 1]
-        if number % 1024 == 1023 or number == len(rows) - 1:
-            for j in range(n_memories):
-                counts[0, start + j] += positive[j]
-                counts[1, start + j] += negative[j]
-                sums[0, start + j] += above[j]
-                sums[1, start + j] -= below[j]
-            positive[:] = 0
-            negative[:] = 0
-            above[:] = 0
-            below[:] = 0
+    """One batch, some memories: a few rows of a few columns at a time, so that all sums stay in the nearest cache.
+
+    Each number is read once, on whole vectors, for counts, sums and the tile's extremes. Only columns whose extremes
+    pass what is kept already are looked at row by row; these grow rare as the text goes on.
+    """
+    top, width = top_values.shape[2], min(_TILE_COLUMNS, stop - start)
+    positive, negative = np.zeros(width, np.int32), np.zeros(width, np.int32)
+    above, below = np.zeros(width, np.float32), np.zeros(width, np.float32)
+    highest, lowest = np.empty(width, np.float32), np.empty(width, np.float32)
+    upper, lower = np.empty(width, np.float32), np.empty(width, np.float32)
+    for left in range(start, stop, _TILE_COLUMNS):
+        here = min(_TILE_COLUMNS, stop - left)
+        for j in range(here):
+            upper[j], lower[j] = top_values[0, left + j, top - 1], -top_values[1, left + j, top - 1]
+        for begin in range(0, len(rows), _TILE_ROWS):
+            end = min(begin + _TILE_ROWS, len(rows))
+            highest[:] = 0
+            lowest[:] = 0
+            for number in range(begin, end):
+                row = table[rows[number], left : left + here]
+                for j in range(here):
+                    a = row[j]
+                    positive[j] += a > 0
+                    negative[j] += a < 0
+                    above[j] += max(a, np.float32(0))
+                    below[j] += min(a, np.float32(0))
+                for j in range(here):  # apart, or there are too many arrays for whole vectors
+                    a = row[j]
+                    highest[j] = a if a > highest[j] else highest[j]
+                    lowest[j] = a if a < lowest[j] else lowest[j]
+            for j in range(here):
+                if highest[j] > upper[j] or lowest[j] < lower[j]:
+                    for number in range(begin, end):
+                        a = table[rows[number], left + j]
+                        if a > upper[j]:
+                            _enter(top_values, top_places, 0, left + j, a, first + number)
+                            upper[j] = top_values[0, left + j, top - 1]
+                        elif a < lower[j]:
+                            _enter(top_values, top_places, 1, left + j, -a, first + number)
+                            lower[j] = -top_values[1, left + j, top - 1]
+            if end % _FLOAT_ROWS == 0 or end == len(rows):
+                for j in range(here):
+                    counts[0, left + j] += positive[j]
+                    counts[1, left + j] += negative[j]
+                    sums[0, left + j] += above[j]
+                    sums[1, left + j] -= below[j]
+                positive[:] = 0
+                negative[:] = 0
+                above[:] = 0
+                below[:] = 0
 
 
 @kernel
