@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from answerable import ask
 from answerable.cli import run
-from answerable.errors import BadInput
+from answerable.errors import BadInput, UnknownName
 from answerable.explanations.activation_patterns import (
     NAMEnsemble,
     PatternGAM,
@@ -181,6 +182,16 @@ def test_a_numeric_target_is_saved(tmp_path: Path) -> None:
     places = ["--store", str(tmp_path / "store"), "--save", str(tmp_path / "saved")]
     assert run(["ask", "activation-patterns", "--seed", "0", *words, *places]) == 0
     assert (tmp_path / "saved" / "answer.json").exists()
+
+
+def test_columns_in_another_order_than_the_model_s() -> None:
+    frame = pl.DataFrame(X, schema=["a", "b", "c"]).to_pandas()
+    model = LogisticRegression().fit(frame, Y)
+    plain, turned = (PatternGAM(model).fit(frame[columns], Y) for columns in (["a", "b", "c"], ["c", "a", "b"]))
+    assert turned.term_names_ == plain.term_names_ == ["a", "b", "c"]
+    assert turned.scores_.product == pytest.approx(plain.scores_.product)
+    with pytest.raises(UnknownName, match="there is no column 'c'"):
+        PatternGAM(model).fit(frame.rename(columns={"c": "z"}), Y)
 
 
 def test_a_word_that_only_one_half_of_the_rows_holds() -> None:

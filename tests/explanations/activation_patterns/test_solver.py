@@ -278,6 +278,15 @@ def test_the_product_finds_more_of_the_truth_than_the_model_s_curve(
     assert found["product"] > max(found["sd_model"] + 0.05, 0.95)
 
 
+def test_no_false_negatives_are_forgiven_only() -> None:
+    """Where both divisors are equal, as on these grids, FNI-EMDA is at least EMDA; and 1 for any mass inside."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        s = rng.random((8, 8)) ** 4
+        assert fni_emda(s, TRUTH) >= emda(s, TRUTH) > 0
+        assert fni_emda(s * TRUTH, TRUTH) == pytest.approx(1.0)
+
+
 def test_the_old_divisor_gave_the_papers_473() -> None:
     moved = (1 - emda(grid((7, 0), (0, 7)), TRUTH)) * 5.8457
     assert 1 - moved / np.hypot(7, 7) == pytest.approx(0.4731, abs=1e-4)

@@ -166,6 +166,9 @@ class _Scores:
     output: int
 
     def __call__(self, X: Any) -> Floats:
+        names = list(self.model.names)
+        if set(names) <= set(getattr(X, "columns", ())):
+            X = X[names]  # components find their columns by name, the model itself by place
         scores = np.asarray(self.model.original(X), dtype=np.float64)
         return scores.reshape(len(scores), -1)[:, self.output]
 
