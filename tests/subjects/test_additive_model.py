@@ -20,12 +20,13 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
     MinMaxScaler,
     OneHotEncoder,
     PolynomialFeatures,
+    RobustScaler,
     SplineTransformer,
     StandardScaler,
 )
@@ -241,6 +242,15 @@ def test_tensors_that_are_no_network_are_refused(more: dict[str, Any], line: str
     refused(lambda: from_tensors(TENSORS | {name: np.array(value) for name, value in more.items()}), line)
 
 
+class NamedSteps(Pipeline):
+    """A pipeline that says which columns it takes before it was fitted."""
+
+    def __init__(self, pipeline: Any) -> None:
+        super().__init__(pipeline.steps)
+
+    feature_names_in_ = np.array(["a", "b"])  # type: ignore[assignment]
+
+
 class Whole(nn.Module):
     """A module that adds something of its own to its networks, and gives their parts as well."""
 
@@ -439,6 +449,56 @@ def test_one_hot_columns_without_their_encoder_are_refused() -> None:
         lambda: AdditiveModel.from_sklearn(fitted, X.assign(age=0.5)),
         "feature home: home_own, home_rent, home_free are one category in 3 columns; give the pipeline",
     )
+
+
+@pytest.mark.parametrize(
+    "step", [StandardScaler(), MinMaxScaler(), RobustScaler(), OneHotEncoder(), SplineTransformer()]
+)
+def test_a_pipeline_that_was_put_together_and_not_fitted_is_refused_by_step(step: Any) -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 0.0, 0.0]})
+    fitted = LinearRegression().fit(X.to_numpy(), [0, 1, 2])
+    half = make_pipeline("passthrough", make_column_transformer((step, ["a", "b"])), fitted)
+    line = "pipeline: the step ColumnTransformer is not fitted; fit the pipeline as a whole"
+    refused(lambda: AdditiveModel.from_sklearn(NamedSteps(half), X), line)
+    half = make_pipeline(step, fitted)
+    line = f"pipeline: the step {type(step).__name__} is not fitted; fit the pipeline as a whole"
+    refused(lambda: AdditiveModel.from_sklearn(NamedSteps(half), X), line)
+    refused(lambda: AdditiveModel.from_sklearn(half, X), "Pipeline: the model is not fitted; fit it first")
+
+
+def test_columns_called_by_numbers_are_checked_by_place() -> None:
+    X = pd.DataFrame(np.random.default_rng(2).normal(size=(50, 3)))
+    y = X.sum(axis=1)
+    model = AdditiveModel.from_sklearn(LinearRegression().fit(X, y), X)
+    assert model.names == ["0", "1", "2"]
+    assert model.check(X) < 1e-12 and model.check(X[[2, 0, 1]]) < 1e-12
+    with pytest.raises(BadInput, match="X: 4 columns, and the model knows its 3 by place alone; give the 3"):
+        AdditiveModel.from_sklearn(LinearRegression().fit(X.to_numpy(), y), X.assign(more=1))
+
+
+@pytest.mark.parametrize("kind", [pl.Date, pl.Datetime, pl.Duration, pl.Time, pl.List(pl.Int64), pl.Binary])
+def test_what_is_no_number_is_not_made_one(kind: Any) -> None:
+    column = pl.Series([0], dtype=pl.Int64)
+    column = pl.Series([b"1"]) if kind == pl.Binary else pl.Series([[1]]) if kind == pl.List else column.cast(kind)
+    model = AdditiveModel((STEP,), np.zeros(1))
+    refused(
+        lambda: model.encode(pl.DataFrame({"x": column})),
+        f"feature x: it holds values of type {column.dtype.base_type()}",
+    )
+    if kind in (pl.Date, pl.Datetime, pl.Duration):
+        refused(lambda: model.encode(pl.DataFrame({"x": column}).to_numpy()), "feature x: it holds dates or times")
+
+
+def test_numbers_of_any_kind_of_column_are_read() -> None:
+    model = AdditiveModel((STEP,), np.zeros(1))
+    for column in (["0.5"], pl.Series(["0.5"], dtype=pl.Categorical), pl.Series(["0.5"]).cast(pl.Decimal(4, 2))):
+        assert model.encode(pl.DataFrame({"x": column})).tolist() == [[0.5]]
+
+
+def test_more_pieces_than_can_be_kept_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("answerable.subjects.additive_model.parts.MOST_PIECES", 2)
+    line = "feature x: it has 3 pieces; simplify it; at most 2 are kept"
+    refused(lambda: Shape.table("x", [0, 1, 2, 3], [1.0, 2.0, 3.0]), line)
 
 
 def test_networks_that_cannot_be_taken_apart_are_refused_by_layer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from answerable.answer import Answer, Figure, Table
@@ -149,7 +150,9 @@ class AdditiveReasons(Question):
     )
     missing: bool = Field(True, description="whether a value may be missing where the model was fitted with such rows")
     background: Annotated[Any, Subject("table")] = Field(
-        None, description="rows that say how features are distributed; the model's own bin weights by default"
+        None,
+        description="rows that say how features are distributed, best those that the model was fitted on; the model's"
+        " own bin weights by default. A scikit-learn model has its features' ranges from them, else from rows",
     )
     weights: Literal["model", "uniform"] = Field(
         "model", description="distribution without background rows: as the model was fitted, or even over the domain"
@@ -163,15 +166,20 @@ class AdditiveReasons(Question):
         import numpy as np
 
         from answerable.subjects.additive_model import load
+        from answerable.subjects.additive_model.one_hot import refuse_one_hot
         from answerable.subjects.table import read_table
 
         from .arguments import costs_of, tolerance_of
         from .cases import cases
         from .hardness import complexity
-        from .telling import limits, metrics, summary, verdict
+        from .telling import limits, metrics, ranges_of, summary, verdict
 
         table = read_table(self.rows)
-        model = self._restricted(load(self.model, table))
+        entries = _pairs(self.domain, "domain", lambda text, where: (text, where))
+        past = as_rows(self.background)
+        model = load(self.model, table if past is None else past, stated=entries)
+        refuse_one_hot(model.features, table)
+        model = self._restricted(model, entries)
         numbers = self._numbers(table.height)
         encoded = np.ascontiguousarray(model.encode(table[[number - 1 for number in numbers]], numbers=numbers))
         costs = costs_of(model, _pairs(self.costs, "costs", _cost))
@@ -183,7 +191,7 @@ class AdditiveReasons(Question):
             costs=costs,
         )
         run.status("tables")
-        tables = self._tables(model, encoded, found, numbers)
+        tables = self._tables(model, encoded, found, numbers, past)
         tables["complexity"] = Table(complexity(model), COMPLEXITY, title="What each question costs for this model")
         return Answer(
             summary=summary(model, found, numbers),
@@ -191,11 +199,16 @@ class AdditiveReasons(Question):
             tables=tables,
             figures=self._figures(model, encoded, found, numbers, tables),
             limits=limits(model, self),
-            verdict=verdict(model, found, numbers),
+            verdict=verdict(model, found, numbers, ranges_of(model, self)),
         )
 
-    def _restricted(self, model: AdditiveModel) -> AdditiveModel:
-        domain = _pairs(self.domain, "domain", _interval_or_levels)
+    def _restricted(self, model: AdditiveModel, entries: Mapping[str, tuple[str, str]]) -> AdditiveModel:
+        model.numbers_of(list(entries), what="feature of domain")  # an unknown name is said before its value
+        named = {shape.name for shape in model.features if shape.levels}
+        domain = {
+            name: _levels_of(text) if name in named else _interval(text, where)
+            for name, (text, where) in entries.items()
+        }
         return model.restrict(
             domain, integer=self.whole or (), missing=None if self.missing else False, threshold=self.cutoff
         )
@@ -210,13 +223,9 @@ class AdditiveReasons(Question):
             raise BadInput(f"row {twice} stands twice", where="cases", mend="ask for each row once")
         return numbers
 
-    def _background(self, model: AdditiveModel) -> Any:
-        rows = as_rows(self.background)
-        if rows is not None:
-            model.encode_background(rows)
-        return rows
-
-    def _tables(self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int]) -> dict[str, Table]:
+    def _tables(
+        self, model: AdditiveModel, encoded: Any, found: Cases, numbers: list[int], background: Any
+    ) -> dict[str, Table]:
         import polars as pl
 
         from .api import features_table
@@ -227,7 +236,8 @@ class AdditiveReasons(Question):
         counted = slice(0, MOST_ROWS_COUNTED)
         columns: list[Any] = [column[counted] for column in found]
         few = type(found)(*columns)
-        background = self._background(model)
+        if background is not None:
+            model.encode_background(background)  # refused here, also where no table needs them
         features = features_table(
             model,
             encoded[counted],
@@ -307,14 +317,16 @@ def _pairs(entries: list[str] | None, field: str, read: Any) -> dict[str, Any]:
     return found
 
 
-def _interval_or_levels(text: str, where: str) -> Any:
-    low, to, high = text.partition(" to ")
-    if not to:
-        return [level.strip() for level in text.split("|")]
+def _levels_of(text: str) -> list[str]:
+    return [level.strip() for level in text.split("|")]
+
+
+def _interval(text: str, where: str) -> tuple[float, float]:
+    low, _, high = text.partition(" to ")
     try:
         return float(low), float(high)
     except ValueError:
-        mend = 'write "18 to 75", or categories as "car | education"'
+        mend = 'write "18 to 75"; categories, of a feature that has some, as "car | education"'
         raise BadInput(f"{text[:60]!r} is no interval", where=where, mend=mend) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_CHANGE = 80  # characters of a change in the summary
+FEW_ROWS = 100  # below which the range of their values says little of what is possible
 
 
 def case_rows(model: AdditiveModel, found: Cases, numbers: list[int]) -> pl.DataFrame:
@@ -156,8 +157,41 @@ def summary(model: AdditiveModel, found: Cases, numbers: list[int]) -> str:
     return f"Over {len(numbers):,} cases, {settled} and {flipped}{ending}."
 
 
-def verdict(model: AdditiveModel, found: Cases, numbers: list[int]) -> Verdict | None:
-    """Whether all reasons and changes are proved smallest."""
+class RangesOf(NamedTuple):
+    """Where the ranges of a model's features were read from.
+
+    what : the rows, in words; empty where no range was
+    n_rows : how many of them gave the range with the fewest
+    features : whose ranges
+    cases_only : whether it is the few cases themselves that say what is possible
+    """
+
+    what: str
+    n_rows: int
+    features: list[str]
+    cases_only: bool
+
+
+def ranges_of(model: AdditiveModel, asked: AdditiveReasons) -> RangesOf:
+    """Which rows the domain was read from, for a model that does not state one."""
+    from answerable.subjects.additive_model import AdditiveModel as Made
+
+    if not model.observed:
+        return RangesOf("", 0, [], False)
+    n_rows = min(model.observed.values())
+    if isinstance(asked.model, Made):
+        what = "rows that the model was made with"
+    else:
+        what = "rows" if asked.background is None else "background rows"
+    return RangesOf(what, n_rows, list(model.observed), what == "rows" and n_rows < FEW_ROWS)
+
+
+def verdict(model: AdditiveModel, found: Cases, numbers: list[int], ranges: RangesOf) -> Verdict | None:
+    """Whether all reasons and changes are proved smallest, over a domain that is more than the cases themselves."""
+    if ranges.cases_only:
+        what = f"what values are possible was read from {ranges.n_rows} rows alone, so reasons may be too small"
+        mend = "give the rows that the model was fitted on as background, or each range in domain"
+        return Verdict("undecided", what, mend)
     unproved = sum(g != "exact" for g in (*found.guarantee_reason, *found.guarantee_change))
     if not unproved:
         if len(numbers) == 1:
@@ -183,10 +217,18 @@ def limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
     open_ended = [shape.name for shape in model.features if not shape.levels and math.isinf(shape.high - shape.low)]
     if open_ended:
         limits.append(f"{', '.join(open_ended[:4])} may take any number: the model states no observed range.")
+    ranges = ranges_of(model, asked)
+    if ranges.features:
+        named = ", ".join(ranges.features[:4]) + (" and others" if len(ranges.features) > 4 else "")
+        few = "; so few may miss what is possible, and then reasons are too small" if ranges.n_rows < FEW_ROWS else ""
+        limits.append(f"The range of {named} is what {ranges.n_rows:,} {ranges.what} show{few}.")
     if model.pairs:
+        joined = ", ".join(f"{model.names[pair.first]} & {model.names[pair.second]}" for pair in model.pairs[:4])
+        joined += ", ..." if len(model.pairs) > 4 else ""
         limits.append(
-            f"{len(model.pairs)} pairs of features were kept in full; where they join too many features, completions"
-            " and Shapley values of probability and class are sampled, and their intervals hold for 95 of 100 samples."
+            f"{len(model.pairs)} pairs of features ({joined}) were kept in full; where they join too many features,"
+            " completions and Shapley values of probability and class are sampled, and their intervals hold for 95 of 100"
+            " samples."
         )
     return limits
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
+# the ways in which scorecards, EBMs and tables write true and false
+TRUTHS = {"true": ("true", "True", "TRUE", "1"), "false": ("false", "False", "FALSE", "0")}
 
 
 def level_edges(n_levels: int) -> Floats:
@@ -48,7 +50,10 @@ def columns_of(X: Any, shapes: Sequence[Shape]) -> list[pl.Series | Floats]:
 
 def by_place(X: Any, names: Sequence[str]) -> Any:
     """Rows for a model that knows its columns by their place alone."""
-    return X[list(names)].to_numpy() if hasattr(X, "columns") else X
+    if not hasattr(X, "columns"):
+        return X
+    own = [str(name) for name in X.columns]  # a dataframe may call them 0, 1, ...
+    return X.iloc[:, [own.index(name) for name in names]].to_numpy()
 
 
 def as_pandas(X: Any) -> Any:
@@ -77,8 +82,8 @@ def encoded_column(shape: Shape, column: Any, numbers: Sequence[int] | None = No
             out[i] = math.nan
             continue
         found = code.get(level_name(entry), code.get(str(entry)))
-        if found is None and isinstance(entry, (bool, np.bool_)):
-            found = code.get(str(int(entry)))  # as an EBM names them
+        if found is None and str(entry).lower() in TRUTHS:
+            found = next((code[word] for word in TRUTHS[str(entry).lower()] if word in code), None)
         if found is None:
             raise BadInput(
                 f"{str(entry)[:40]!r} is no category it knows", where=f"row {numbers[i]}, feature {shape.name}",
@@ -99,6 +104,10 @@ def level_name(entry: Any) -> str:
 
 def _numbers(shape: Shape, column: Any, numbers: Sequence[int]) -> Floats:
     if isinstance(column, pl.Series):
+        if column.dtype in (pl.Categorical, pl.Enum):
+            column = column.cast(pl.String)
+        if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.String, pl.Null)):
+            raise _no_number(shape, f"it holds values of type {column.dtype.base_type()}")  # a date would become days
         cast = column.cast(pl.Float64, strict=False)
         lost = cast.is_null() & column.is_not_null()
         if lost.any():
@@ -109,12 +118,17 @@ def _numbers(shape: Shape, column: Any, numbers: Sequence[int]) -> Floats:
             )  # fmt: skip
         return cast.fill_null(math.nan).to_numpy()
     if np.iscomplexobj(column):
-        mend = f"give {shape.described()}"
-        raise BadInput("it holds complex numbers", where=f"feature {shape.name}", mend=mend)
+        raise _no_number(shape, "it holds complex numbers")
+    if np.asarray(column).dtype.kind in "mM":
+        raise _no_number(shape, "it holds dates or times")
     try:
         return np.asarray(column, np.float64)
     except (ValueError, TypeError):
-        raise BadInput("it holds text", where=f"feature {shape.name}", mend=f"give {shape.described()}") from None
+        raise _no_number(shape, "it holds text") from None
+
+
+def _no_number(shape: Shape, what: str) -> BadInput:
+    return BadInput(what, where=f"feature {shape.name}", mend=f"give {shape.described()}")
 
 
 def check_inside(shape: Shape, column: Floats, numbers: Sequence[int]) -> None:
@@ -172,3 +186,11 @@ def narrowed(shape: Shape, values: Any) -> Shape:
         mend = "give a part of that"
         raise BadInput(f"{low:g} to {high:g} lies outside {shape.low:g} to {shape.high:g}", where=where, mend=mend)
     return dataclasses.replace(shape, low=max(low, shape.low), high=min(high, shape.high))
+
+
+def of_whole_numbers(shape: Shape) -> Shape:
+    """The shape over the whole numbers of its domain."""
+    beyond = math.nextafter(shape.high, math.inf)
+    if not shape.levels and math.isfinite(beyond) and beyond == math.floor(beyond):
+        shape = dataclasses.replace(shape, high=beyond - 1)  # a bin ends just below its upper end
+    return dataclasses.replace(shape, integer=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from answerable.errors import AnswerableError, BadInput, unknown
 
-from .encoding import as_pandas, check_inside, columns_of, encoded_column, narrowed
+from .encoding import as_pandas, check_inside, columns_of, encoded_column, narrowed, of_whole_numbers
 from .parts import Pair, Shape
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class AdditiveModel:
     cutoff : score from which on the decision is class 1
     logit : whether the score is the logarithm of odds, so that it has a probability
     source : what it was made from, in words
+    observed : for features whose range was read from rows, how many rows these were
     original : gives the original model's scores of the same rows, where it is at hand
     """
 
@@ -57,6 +58,7 @@ class AdditiveModel:
     cutoff: float = 0.0
     logit: bool = False
     source: str = "pieces"
+    observed: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     original: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,14 +111,15 @@ class AdditiveModel:
         return from_ebm(ebm)
 
     @classmethod
-    def from_sklearn(cls, estimator: Any, X: Any = None) -> AdditiveModel:
+    def from_sklearn(cls, estimator: Any, X: Any = None, *, stated: Collection[str] = ()) -> AdditiveModel:
         """From a fitted scikit-learn linear or logistic model or pipeline, or depth-1 boosting.
 
-        ``X`` (the rows it was fitted on) gives each feature its name, observed range and weights.
+        ``X`` (the rows it was fitted on) gives each feature its name, observed range and weights; the features
+        ``stated`` keep every number, for :meth:`restrict` to narrow.
         """
         from .scikit import from_sklearn
 
-        return from_sklearn(estimator, X)
+        return from_sklearn(estimator, X, stated=stated)
 
     @classmethod
     def from_pygam(cls, gam: Any, names: Sequence[str] = ()) -> AdditiveModel:
@@ -356,7 +359,7 @@ class AdditiveModel:
             place = self.numbers_of([name], what="feature of domain")[0]
             shapes[place] = narrowed(shapes[place], values)
         for place in self.numbers_of(integer, what="feature of integer"):
-            shapes[place] = dataclasses.replace(shapes[place], integer=True)
+            shapes[place] = of_whole_numbers(shapes[place])
         if missing is False:
             shapes = [dataclasses.replace(shape, missing=None) for shape in shapes]
         cutoff = self.cutoff

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from .form import AdditiveModel
 KINDS = "a scorecard (CSV or Parquet), an EBM's to_json file, a skops or safetensors file or answerable's own JSON"
 
 
-def load(subject: Any, rows: Any = None) -> AdditiveModel:
+def load(subject: Any, rows: Any = None, *, stated: Collection[str] = ()) -> AdditiveModel:
     """An additive model.
 
     Parameters
@@ -27,6 +27,7 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
         these, a fitted EBM, pyGAM or scikit-learn model, a dataframe that holds a scorecard, or an
         :class:`AdditiveModel`
     rows : the rows that a scikit-learn model was fitted on: names and observed ranges of its features
+    stated : features whose domain the caller states, so that no range of theirs is read from the rows
 
     Raises
     ------
@@ -36,7 +37,7 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
     if isinstance(subject, AdditiveModel):
         return subject
     if isinstance(subject, (str, Path)):
-        return _from_file(locate(subject, what=KINDS), rows)
+        return _from_file(locate(subject, what=KINDS), rows, stated)
     if isinstance(subject, Mapping):
         return AdditiveModel.from_ebm(subject) if "ebm" in subject else AdditiveModel.from_json(subject)
     module = type(subject).__module__
@@ -45,11 +46,11 @@ def load(subject: Any, rows: Any = None) -> AdditiveModel:
     if module.startswith("pygam"):
         return AdditiveModel.from_pygam(subject)
     if hasattr(subject, "predict"):
-        return AdditiveModel.from_sklearn(subject, rows)
+        return AdditiveModel.from_sklearn(subject, rows, stated=stated)
     return AdditiveModel.from_scorecard(subject)
 
 
-def _from_file(path: Path, rows: Any) -> AdditiveModel:
+def _from_file(path: Path, rows: Any, stated: Collection[str]) -> AdditiveModel:
     kind = kind_of(path)
     refuse_pickle(path, kind)
     if kind == "json":
@@ -59,7 +60,7 @@ def _from_file(path: Path, rows: Any) -> AdditiveModel:
     if kind in ("text", "parquet"):
         return AdditiveModel.from_scorecard(path)
     if _holds_schema(path):
-        return AdditiveModel.from_sklearn(_from_skops(path), rows)
+        return AdditiveModel.from_sklearn(_from_skops(path), rows, stated=stated)
     raise CannotRead(f"a file of kind {kind!r} is no additive model", where=str(path), mend=f"give {KINDS}")
 
 
@@ -107,7 +108,7 @@ def _from_skops(path: Path) -> Any:
     if unknown:
         raise Refused(
             f"it holds types that are not trusted: {', '.join(unknown)[:200]}", where=str(path),
-            mend="load it yourself once you trust them, and hand the object in",
+            mend="load it yourself once you trust them, and hand in its exact form, AdditiveModel.from_sklearn(...)",
         )  # fmt: skip
     return _from_damaged(io.load, path)
 

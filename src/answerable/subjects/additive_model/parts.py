@@ -225,7 +225,9 @@ class Shape:
             names = [level for k, level in enumerate(self.levels) if self.allowed is None or self.allowed[k]]
             return "one of " + ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
         kind = "a whole number" if self.integer else "a number"
-        return f"{kind} from {self.low:g} to {self.high:g}"
+        beyond = math.nextafter(self.high, math.inf)
+        below = self.high != float(f"{self.high:g}") and beyond == float(f"{beyond:g}")  # a bin without its upper end
+        return f"{kind} from {self.low:g} to {'below ' if below else ''}{self.high:g}"
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from answerable.errors import BadInput
 
 from .boosting import is_missing, shapes_of_trees
 from .encoding import by_place, columns_of, encoded_column, level_edges, level_name
 from .form import AdditiveModel, Task
+from .one_hot import refuse_one_hot
 from .parts import Shape
 
 Floats = npt.NDArray[np.float64]
@@ -42,13 +45,14 @@ class Column(NamedTuple):
     missing: float | None = None
 
 
-def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
+def from_sklearn(estimator: Any, X: Any = None, *, stated: Collection[str] = ()) -> AdditiveModel:
     """A fitted scikit-learn model as an additive model.
 
     Parameters
     ----------
     estimator : a linear or logistic model, a pipeline that ends in one, or boosted trees of depth 1
     X : the rows it was fitted on; names, observed ranges and weights are taken from them
+    stated : features whose range is not
 
     Raises
     ------
@@ -60,6 +64,7 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
     columns = [_identity(j) for j in range(len(names))]
     for step in steps:
         columns = _through(step, columns, names)
+    _refuse_unfitted(final)
     _refuse_other_links(final)
     if _is_boosting(final):
         if steps:
@@ -74,16 +79,30 @@ def from_sklearn(estimator: Any, X: Any = None) -> AdditiveModel:
             f"{type(final).__name__} is not additive", where="model",
             mend="give a fitted linear or logistic model, a pipeline that ends in one, or boosting of depth 1",
         )  # fmt: skip
+    observed: dict[str, int] = {}
     if X is not None:
-        shapes = _observed(shapes, X)
+        shapes, observed = _observed(shapes, X, stated)
     task, classes = _task(final, len(intercept))
-    _refuse_one_hot(shapes, X)
+    if X is not None:
+        refuse_one_hot(shapes, X)
     original = getattr(estimator, "decision_function", None) or estimator.predict
     by_name = hasattr(estimator, "feature_names_in_")
     return AdditiveModel(
         tuple(shapes), intercept, task=task, classes=classes, logit=_is_logistic(final), source=type(final).__name__,
+        observed=observed,
         original=original if by_name else lambda rows: original(by_place(rows, names)),
     )  # fmt: skip
+
+
+def _refuse_unfitted(step: Any) -> None:
+    """A step that was put together and never fitted."""
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        kind = type(step).__name__
+        raise BadInput(f"the step {kind} is not fitted", where="pipeline", mend="fit the pipeline as a whole") from None
+    except TypeError:
+        return  # no estimator; what it is instead is said where it is used
 
 
 def _is_boosting(final: Any) -> bool:
@@ -103,12 +122,16 @@ def _refuse_other_links(final: Any) -> None:
 def _names(estimator: Any, X: Any) -> list[str]:
     if hasattr(estimator, "feature_names_in_"):
         return [str(name) for name in estimator.feature_names_in_]
-    if X is not None and hasattr(X, "columns"):
-        return [str(name) for name in X.columns]
     try:
-        return [f"x{j}" for j in range(estimator.n_features_in_)]
-    except AttributeError:
+        n = estimator.n_features_in_
+    except (AttributeError, NotFittedError):
         raise BadInput("the model is not fitted", where=type(estimator).__name__, mend="fit it first") from None
+    if X is None or not hasattr(X, "columns"):
+        return [f"x{j}" for j in range(n)]
+    if len(X.columns) != n:
+        mend = f"give the {n} that it was fitted on, in their order"
+        raise BadInput(f"{len(X.columns)} columns, and the model knows its {n} by place alone", where="X", mend=mend)
+    return [str(name) for name in X.columns]
 
 
 def _identity(feature: int) -> Column:
@@ -120,6 +143,7 @@ def _through(step: Any, columns: list[Column], names: Sequence[str]) -> list[Col
     kind = type(step).__name__
     if step is None or step == "passthrough" or (kind == "FunctionTransformer" and step.func is None):
         return columns
+    _refuse_unfitted(step)
     if hasattr(step, "transformers_"):
         return _through_columns(step, columns, names)
     if hasattr(step, "steps"):
@@ -326,44 +350,24 @@ def _shifted(coefficients: Floats, step: Floats) -> Floats:
     return out
 
 
-def _observed(shapes: list[Shape], X: Any) -> list[Shape]:
-    """The shapes over the range that the rows cover, with the rows' weights."""
+def _observed(shapes: list[Shape], X: Any, stated: Collection[str]) -> tuple[list[Shape], dict[str, int]]:
+    """The shapes over the range that the rows cover, with the rows' weights; and from how many rows each range is."""
     import dataclasses
 
     columns = columns_of(X, shapes)
-    found = []
+    found, observed = [], {}
     for shape, column in zip(shapes, columns, strict=True):
         encoded = encoded_column(shape, column)
         encoded = encoded[~np.isnan(encoded)]
         counts = np.bincount(shape.piece(encoded), minlength=shape.n_pieces).astype(float)
-        ends: dict[str, Any] = (
-            {} if shape.levels or not len(encoded) else {"low": float(encoded.min()), "high": float(encoded.max())}
-        )
+        ends: dict[str, Any] = {}
+        if not shape.levels and len(encoded) and shape.name not in stated:
+            ends = {"low": float(encoded.min()), "high": float(encoded.max())}
+            observed[shape.name] = len(encoded)
         n_missing = len(column) - len(encoded)
         ends |= {"missing": shape.missing if n_missing else None, "missing_weight": float(n_missing)}
         found.append(dataclasses.replace(shape, weights=counts if shape.constant else None, **ends))
-    return found
-
-
-def _refuse_one_hot(shapes: list[Shape], X: Any) -> None:
-    """Indicators that always sum to 1 are one feature in disguise: then the domain is no box."""
-    if X is None:
-        return
-
-    columns = columns_of(X, shapes)
-    groups: dict[str, list[int]] = {}
-    for j, shape in enumerate(shapes):
-        if not shape.levels and "_" in shape.name:
-            groups.setdefault(shape.name.rsplit("_", 1)[0], []).append(j)
-    for stem, places in groups.items():
-        if len(places) < 2:
-            continue
-        values = np.column_stack([np.asarray(columns[j], np.float64) for j in places])
-        if np.isin(values, (0.0, 1.0)).all() and (values.sum(axis=1) == 1).all():
-            raise BadInput(
-                f"{', '.join(shapes[j].name for j in places[:4])} are one category in {len(places)} columns",
-                where=f"feature {stem}", mend="give the pipeline with its OneHotEncoder, which makes them one feature",
-            )  # fmt: skip
+    return found, observed
 
 
 def _task(final: Any, n_outputs: int) -> tuple[Task, tuple[str, ...]]:

@@ -75,8 +75,9 @@ def _checked(frame: pl.DataFrame, where: str) -> pl.DataFrame:
                 where=f"{where}, line {row + 2}, column {name}", mend="give a number",
             )  # fmt: skip
         frame = frame.with_columns(cast.alias(name))
-    if frame["feature"].is_null().any():
-        raise BadInput("a line names no feature", where=where, mend="fill in the column feature")
+    if (nameless := frame["feature"].is_null()).any():
+        line = frame["line"][int(nameless.arg_max() or 0)]
+        raise BadInput("it names no feature", where=f"{where}, line {line}", mend="fill in the column feature")
     return frame.with_columns(pl.col("category").cast(pl.String), pl.col("feature").cast(pl.String))
 
 
