@@ -227,8 +227,8 @@ def limits(model: AdditiveModel, asked: AdditiveReasons) -> list[str]:
         joined += ", ..." if len(model.pairs) > 4 else ""
         limits.append(
             f"{len(model.pairs)} pairs of features ({joined}) were kept in full; where they join too many features,"
-            " completions and Shapley values of probability and class are sampled, and their intervals hold for 95 of 100"
-            " samples."
+            " completions and Shapley values of probability and class are sampled, and their intervals hold for 95 of"
+            " 100 samples."
         )
     return limits
 
