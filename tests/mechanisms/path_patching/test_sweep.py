@@ -109,11 +109,14 @@ def test_all_parts_together_are_the_twin(name: str) -> None:
 
 def test_a_set_of_one_is_the_total_path() -> None:
     lm = tiny("gemma3")
-    _, here, there = recordings(lm)
+    ids, here, there = recordings(lm)
     nodes = nodes_of(lm)
-    sets = patched_sets(lm, here, [[node] for node in nodes], {node: activations(there, node) for node in nodes})
-    alone = patched(lm, here, [Patch(node, activations(there, node)) for node in nodes], "total")
-    torch.testing.assert_close(sets, alone, rtol=1e-4, atol=1e-5)
+    values = {node: activations(there, node) for node in nodes}
+    sets = patched_sets(lm, here, [[nodes[-1]], [], *([node] for node in nodes)], values)
+    alone = patched(lm, here, [Patch(node, values[node]) for node in nodes], "total")
+    torch.testing.assert_close(sets[2:], alone, rtol=1e-4, atol=1e-5)
+    assert torch.equal(sets[0], sets[-1])  # in whichever order sets are given
+    close(shown(lm, sets[1]), last_logits(lm, ids), last_logits(lm, ids))
 
 
 @pytest.mark.parametrize("name", ["gemma2", "gemma3", "olmo2"])

@@ -436,29 +436,67 @@ def patched_sets(
 
     if sum(len(prefix.rows) for prefix in base.prefixes) != len(base):
         raise BadInput("the earlier tokens were not kept", where="sets", mend="record with prefixes")
+    count = layer_count(lm)
+    first = [0 if stream is not None else min((node.layer for node in nodes), default=count) for nodes in sets]
+    order = sorted(range(len(sets)), key=first.__getitem__)
     out = None
     with torch.no_grad():
         for prefix in base.prefixes:
             rows = list(prefix.rows)
+            entering = base.stream[:, rows]
+            if stream is not None:
+                entering = torch.cat([stream[None, rows], entering[1:]])
             block = max(1, ROWS // len(rows))
             for start in range(0, len(sets), block):
-                some = sets[start : start + block]
-                entering = (base.stream[0] if stream is None else stream)[rows].repeat(len(some), 1)
-                with intervene(lm, _set_changes(some, values, rows)):
-                    final = pieces.final_state(lm, run_last(lm, prefix, entering))
+                places = order[start : start + block]
+                some = [sets[i] for i in places]
+                left = _sets_swept(lm, prefix, entering, some, [first[i] for i in places], values)
+                final = pieces.final_state(lm, left.flatten(0, 1)).unflatten(0, left.shape[:2])
                 if out is None:
                     out = final.new_empty(len(sets), len(base), final.shape[-1])
-                out[start : start + block, rows] = final.unflatten(0, (len(some), len(rows)))
+                for place, found in zip(places, final, strict=True):
+                    out[place, rows] = found
     return out
 
 
-def _set_changes(sets: Sequence[Sequence[Node]], values: Mapping[Node, Any], rows: list[int]) -> dict[str, Any]:
-    """The interventions that put ``values`` at each set's nodes, for one batch's rows: set by set, pair by pair."""
+def _sets_swept(
+    lm: LanguageModel,
+    prefix: Prefix,
+    entering: Any,
+    sets: Sequence[Sequence[Node]],
+    first: Sequence[int],
+    values: Mapping[Node, Any],
+) -> Any:
+    """Streams that leave the last layer, (sets, n, m).
+
+    Parameters
+    ----------
+    entering : (layers + 1, n, m), what enters each layer, and leaves the last one, where nothing is patched below it
+    first : rising; the layer at which each set joins the sweep: below it nothing is patched
+    """
+    import torch
+
+    n, count = entering.shape[1], layer_count(lm)
+    flowing = entering[0, :0]
+    for layer in range(first[0], count + 1):
+        joined = sum(one <= layer for one in first)
+        flowing = torch.cat([flowing, entering[layer].repeat(joined - len(flowing) // n, 1)])
+        if joined and layer < count:
+            with intervene(lm, _set_changes(sets[:joined], values, list(prefix.rows), layer)):
+                flowing = run_layer(lm, prefix, layer, flowing)
+    return flowing.unflatten(0, (len(sets), n))
+
+
+def _set_changes(
+    sets: Sequence[Sequence[Node]], values: Mapping[Node, Any], rows: list[int], layer: int
+) -> dict[str, Any]:
+    """The interventions that put ``values`` at each set's nodes of a layer, for a batch's rows: set by set, by pair."""
     places: dict[str, list[tuple[int, Node]]] = {}
     for number, nodes in enumerate(sets):
         for node in nodes:
-            site = "heads" if node.kind == "head" else "feed_forward"
-            places.setdefault(f"{site}.{node.layer}", []).append((number, node))
+            if node.layer == layer:
+                site = "heads" if node.kind == "head" else "feed_forward"
+                places.setdefault(f"{site}.{layer}", []).append((number, node))
 
     def put(chosen: list[tuple[int, Node]]) -> Any:
         def change(tensor: Any) -> Any:
