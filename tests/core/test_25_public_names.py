@@ -20,9 +20,9 @@ PUBLIC = {
         "random_nodes", "steering_direction", "targeted_mask", "trace", "train",
     },
     "answerable.subjects.language_model": {
-        "AttentionPatterns", "HeadWeights", "LanguageModel", "Memory", "Seen", "Tokens", "attention_patterns", "capture",
-        "digest", "head_weights", "intervene", "layer_count", "load", "log_probabilities", "memory", "part", "record",
-        "token_texts", "tokenise",
+        "AttentionPatterns", "HeadWeights", "LanguageModel", "Memory", "Seen", "Tokens", "attention_patterns",
+        "candidate_maps", "capture", "digest", "head_weights", "intervene", "layer_count", "load", "log_probabilities",
+        "mapped", "memory", "part", "record", "token_texts", "tokenise",
     },
 }  # fmt: skip
 

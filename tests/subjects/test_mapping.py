@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from answerable.errors import BadInput
-from answerable.subjects.language_model import LanguageModel, candidate_maps, mapped, memory, record, refuse_unknown
+from answerable.subjects.language_model import LanguageModel, candidate_maps, mapped, memory, record
+from answerable.subjects.language_model.mapping import refuse_unknown
 from tests.subjects.odd_models import GATED, PLAIN, odd
 from tests.subjects.tiny_models import ids
 

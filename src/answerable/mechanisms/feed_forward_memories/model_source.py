@@ -14,9 +14,9 @@ from answerable.subjects.language_model import (
     layer_count,
     memory,
     record,
-    refuse_unknown,
     token_texts,
 )
+from answerable.subjects.language_model.mapping import refuse_unknown
 from answerable.subjects.language_model.next_tokens import Piece, pieces
 from answerable.subjects.language_model.parts import find_part, normalises_stream
 

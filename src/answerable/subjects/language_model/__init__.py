@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "hooks": ["capture", "intervene"],
         "next_tokens": ["log_probabilities"],
         "loading": ["LanguageModel", "load"],
-        "mapping": ["candidate_maps", "mapped", "refuse_unknown"],
+        "mapping": ["candidate_maps", "mapped"],
         "memories": ["Memory", "Seen", "memory", "record"],
         "parts": ["HeadWeights", "head_weights", "layer_count", "part"],
         "tokens": ["Tokens", "tokenise", "token_texts"],
